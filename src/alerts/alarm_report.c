@@ -71,7 +71,7 @@ void svi_alarm_report(const struct svi_alarm *s, svs_value id, const struct svi_
                                           .number = s->number,
                                           .top = features,
                                           .count = s->count};
-    svi_quality_text(out->text, &line);
+    svi_alert_quality_text(out->text, &line);
 }
 
 bool svi_alarm_report_end(struct svi_alarm *s, const char *stream, const char *why,

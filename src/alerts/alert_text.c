@@ -238,7 +238,7 @@ static void quality_end_text(char part[PART], const struct svi_quality_line *l, 
              quality_level_text(worst, l->worst, l->regress), svi_human_since(since, l->since, l->time));
 }
 
-size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
+size_t svi_alert_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
     char part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER];
     const char *figure = l->regress ? "rmse" : "errors";
     size_t at = svi_alert_begin(out, l->stream);

@@ -119,7 +119,7 @@ struct svi_quality_line {
 };
 
 /* As svi_alert_text. */
-size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *line);
+size_t svi_alert_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *line);
 
 /* ---- parts of a line, for other alerts */
 

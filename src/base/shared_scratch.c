@@ -9,7 +9,7 @@ svs_code svi_shared_scratch_reserve(struct svi_shared_scratch *r, size_t size, s
     svi_shared_scratch_release(r);
     double *more = svi_alloc_array(size, sizeof *more);
     if (!more)
-        return svi_fail_memory(err, "the room of a thread");
+        return svi_fail_memory(err, "the scratch of a thread");
     svi_free(r->at);
     r->at = more;
     r->size = size;

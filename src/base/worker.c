@@ -62,9 +62,11 @@ svi_worker *svi_worker_new(const struct svi_worker_task *task, svs_error *err) {
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->work, NULL);
     w->done = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    w->started = w->done >= 0 && pthread_create(&w->thread, NULL, worker_run, w) == 0;
+    /* pthread_create returns its error and leaves errno alone. */
+    const int failure = w->done < 0 ? errno : pthread_create(&w->thread, NULL, worker_run, w);
+    w->started = failure == 0;
     if (!w->started) {
-        svi_fail(err, SVS_IO, "the thread for %s cannot start: %s", task->name, strerror(errno));
+        svi_fail(err, SVS_IO, "the thread for %s cannot start: %s", task->name, strerror(failure));
         svi_worker_free(&w);
     }
     return w;

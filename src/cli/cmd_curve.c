@@ -46,7 +46,7 @@ static int cmd_curve_allow(const struct cli_args *a) {
         return cli_usage(a,
                          "missing option: --name NAME or --role ROLES (svmstream curve allow PUBKEY --name "
                          "NAME --role ROLES)");
-    if (svi_client_check(name, roles, &err) != SVS_OK)
+    if (svi_acl_client_check(name, roles, &err) != SVS_OK)
         return cli_usage(a, "%s", err.text);
     snprintf(client.name, sizeof client.name, "%s", name);
     snprintf(client.roles, sizeof client.roles, "%s", roles);

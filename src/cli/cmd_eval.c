@@ -385,7 +385,7 @@ static const struct cli_option options[] = {
                "draw quality, novelty and alerts over the rows, or over their times; with --alerts the "
                "features that alerts name, and the incidents (.svg or .png; needs gnuplot)"),
     CLI_OPTION("model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"),
-    CLI_LOOK_OPTIONS,
+    CLI_PREVIEW_OPTIONS,
     CLI_END};
 
 const struct cli_command cli_eval = {

@@ -372,7 +372,7 @@ static svs_code novelty_train_work(struct novelty_train *t, svs_error *err) {
     if (code != SVS_OK)
         return code;
     cli_output_name(a, 2, 1, ".novelty", path, sizeof path);
-    code = svi_novelty_write(t->model, path, err);
+    code = svi_novelty_file_write(t->model, path, err);
     if (code != SVS_OK || a->quiet)
         return code;
     novelty_train_print_data(t);
@@ -601,7 +601,7 @@ static svs_code novelty_score_work(struct novelty_score *s, svs_error *err) {
     const struct cli_args *a = s->args;
     const bool plots = cli_has(a, "plot"), writes = !plots || a->positional_count > 3;
     const char *output = a->positional_count > 3 ? a->positional[3] : "-";
-    s->model = svi_novelty_read(a->positional[2], err);
+    s->model = svi_novelty_file_read(a->positional[2], err);
     if (!s->model)
         return err->code;
     s->top = s->top < s->model->d ? s->top : s->model->d;
@@ -656,7 +656,7 @@ static int novelty_show_run(const struct cli_args *a) {
     svs_error err = {0};
     svs_novelty_model *m = NULL;
     svs_code code = svi_file_read(path, &bytes, &size, &err);
-    if (code == SVS_OK && !(m = svi_novelty_decode(bytes, size, &err)))
+    if (code == SVS_OK && !(m = svi_novelty_file_decode(bytes, size, &err)))
         code = err.code;
     if (code == SVS_OK && cli_has(a, "json"))
         code = cli_show_json(bytes, size, &err);

@@ -229,7 +229,7 @@ static void cmd_predict_print_quality(const struct predict *p, FILE *to) {
     int64_t all = p->labelled + p->table.strange;
     fprintf(to, "Accuracy = %g%% (%" PRId64 "/%" PRId64 ")\n", 100 * (double)p->right / (double)all, p->right,
             all);
-    const struct svi_class_table_reserve classes = {
+    const struct svi_class_table classes = {
         .count = p->class_count, .classes = p->classes, .all = p->counts, .confusion = p->confusion};
     svi_class_report_write(to, &classes, -1);
     if (cli_has(p->args, "confusion"))

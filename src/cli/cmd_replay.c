@@ -111,7 +111,7 @@ static int cmd_replay_run(const struct cli_args *a) {
 static const struct cli_option options[] = {
     CLI_SWITCH("from-start", 0, "start from an empty model at the first record, not from a checkpoint"),
     CLI_INTEGER("until", 0, "N", NULL, 0, CLI_UNLIMITED, "stop before record N"),
-    CLI_LOOK_OPTIONS,
+    CLI_PREVIEW_OPTIONS,
     CLI_SWITCH("json", 0, "with --alerts: print the result as one JSON object"),
     CLI_OPTION(
         "plot", 0, "FILE", NULL,

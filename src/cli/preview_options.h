@@ -1,12 +1,12 @@
 /* preview_options.h: options of the commands that preview alerts on past rows, `eval` and `replay`. */
-#ifndef SVI_LOOK_OPTIONS_H
-#define SVI_LOOK_OPTIONS_H
+#ifndef SVI_PREVIEW_OPTIONS_H
+#define SVI_PREVIEW_OPTIONS_H
 
 #include "cli/command.h"
 #include "report/preview.h"
 
 /* Rows of the table of options. The commands define --json and --plot themselves. */
-#define CLI_LOOK_OPTIONS                                                                                     \
+#define CLI_PREVIEW_OPTIONS                                                                                     \
     CLI_SWITCH("alerts", 0, "print the alerts that would have been reported, and when"),                     \
         CLI_OPTION(                                                                                          \
             "incidents", 0, "CSV", NULL,                                                                     \
@@ -17,7 +17,7 @@
                    "in rows if the file has no times"),                                                      \
         CLI_OPTION("budgets", 0, "LIST", NULL,                                                               \
                    "with --alerts: a table over these alert budgets, each in a separate run; with "          \
-                   "--incidents " SVI_LOOK_BUDGETS ", unless this is none")
+                   "--incidents " SVI_PREVIEW_BUDGETS ", unless this is none")
 
 /* CLI_USAGE, with a message, when the options contradict each other or lack --alerts; else CLI_OK. */
 int cli_preview_check(const struct cli_args *a);

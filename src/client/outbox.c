@@ -90,7 +90,7 @@ svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err) {
 void svs_outbox_free(svs_outbox **b) {
     if (!*b)
         return;
-    svi_store_clear(&(*b)->store);
+    svi_outbox_store_clear(&(*b)->store);
     svi_bytes_clear(&(*b)->frame);
     svi_bytes_clear(&(*b)->scratch);
     svi_bytes_clear(&(*b)->columns);
@@ -115,7 +115,7 @@ static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32
                         size, b->columns.size, (long long)b->o.message);
     if (size > b->store.bytes)
         return svi_fail(err, SVS_TOO_LARGE, "the sample has %zu bytes, more than the outbox may keep", size);
-    svs_code code = svi_store_push(&b->store, body, size, pairs);
+    svs_code code = svi_outbox_store_push(&b->store, body, size, pairs);
     if (code == SVS_LIMIT)
         return svi_fail(err, code, "the outbox is full: %lld samples wait for the process",
                         (long long)b->store.count);
@@ -226,7 +226,7 @@ bool svs_outbox_drop(svs_outbox *b) {
     const int64_t reached = b->reached - b->first, oldest = reached > b->sent ? reached : b->sent;
     if (b->o.replay || oldest >= b->store.count)
         return false;
-    svi_store_remove(&b->store, oldest);
+    svi_outbox_store_remove(&b->store, oldest);
     /* Marks above the dropped sample move down by one with the numbers. */
     b->touched -= b->touched > b->first + oldest;
     b->reported -= b->reported > b->first + oldest;
@@ -336,7 +336,7 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     /* First count how many fit, by an upper bound of their bytes, since the length precedes the elements in
      * msgpack. */
     for (b->framed = 0; b->framed < left && b->framed < most; b->framed++) {
-        size += svi_store_at(&b->store, b->sent + b->framed)->size + HEADER;
+        size += svi_outbox_store_at(&b->store, b->sent + b->framed)->size + HEADER;
         if (b->framed > 0 && size > (size_t)limit)
             break;
     }
@@ -344,7 +344,7 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
         svi_pack_array(p, (size_t)b->framed);
     bool names = b->columns.size > 0; /* names still to be packed: into the first sample that is not a stub */
     for (int64_t i = 0; i < b->framed; i++) {
-        const struct svi_kept *k = svi_store_at(&b->store, b->sent + i);
+        const struct svi_kept *k = svi_outbox_store_at(&b->store, b->sent + i);
         /* A message of mode pull carries no numbers: nobody would answer. */
         const bool numbered = i == 0 && b->o.release != SVS_OUTBOX_SENT, named = names && !k->stub;
         names = names && !named;
@@ -364,7 +364,7 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
 /* Walks over the stored pairs, which were checked when they were put, so the walk cannot run out of the
  * entry. */
 const char *svi_outbox_key(const svs_outbox *b, int64_t place, char *out) {
-    const struct svi_kept *k = svi_store_at(&b->store, place);
+    const struct svi_kept *k = svi_outbox_store_at(&b->store, place);
     const uint8_t *at = b->store.block + k->at, *end = at + k->size;
     struct svi_item name, value;
     out[0] = '\0';
@@ -380,7 +380,7 @@ const char *svi_outbox_key(const svs_outbox *b, int64_t place, char *out) {
 }
 
 void svi_outbox_give_up(svs_outbox *b, int64_t place, const char *code, const char *reason) {
-    struct svi_kept *k = svi_store_at(&b->store, place);
+    struct svi_kept *k = svi_outbox_store_at(&b->store, place);
     const int64_t at = b->first + place;
     char key[SVS_KEY_MAX + 1];
     if (!k->stub && b->o.tell)
@@ -458,7 +458,7 @@ void svs_outbox_sent(svs_outbox *b, double now) {
     b->f.sent += b->framed;
     /* Without replies a sample is settled as soon as the socket has it. */
     if (b->o.release == SVS_OUTBOX_SENT) {
-        svi_store_pop(&b->store, b->framed);
+        svi_outbox_store_pop(&b->store, b->framed);
         b->first += b->framed;
         b->reached = b->first;
         b->f.acked += b->framed;
@@ -517,9 +517,9 @@ void svs_outbox_status(const svs_outbox *b, svs_outbox_figures *f) {
 bool svi_outbox_check(const svs_outbox *b) {
     const svs_outbox_figures *f = &b->f;
     const int64_t end = b->first + b->store.count;
-    return svi_store_check(&b->store) && b->taken >= 0 && b->taken <= b->sent && b->sent <= b->store.count &&
-           b->first >= 0 && b->reached >= b->first + b->sent && b->reached <= end && f->under_way >= 0 &&
-           (outbox_expects_reply(b) || f->under_way == 0) &&
+    return svi_outbox_store_check(&b->store) && b->taken >= 0 && b->taken <= b->sent &&
+           b->sent <= b->store.count && b->first >= 0 && b->reached >= b->first + b->sent &&
+           b->reached <= end && f->under_way >= 0 && (outbox_expects_reply(b) || f->under_way == 0) &&
            (b->taken == 0 ||
             (b->o.release != SVS_OUTBOX_TAKEN && !b->o.replay && b->f.durable <= b->first)) &&
            (b->o.replay ? b->shift == 0 : b->first == f->acked + f->refused) &&

@@ -28,22 +28,22 @@ struct svi_store {
     size_t size, tail, bytes; /* bytes of the block: allocated, offset of the next entry if it fits, limit */
 };
 
-void svi_store_clear(struct svi_store *s);
+void svi_outbox_store_clear(struct svi_store *s);
 
 /* Appends an entry. SVS_LIMIT, SVS_NO_MEMORY: the store is unchanged. */
-svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint32_t pairs);
+svs_code svi_outbox_store_push(struct svi_store *s, const void *body, size_t size, uint32_t pairs);
 
 /* Removes the oldest `count` entries, at most all. */
-void svi_store_pop(struct svi_store *s, int64_t count);
+void svi_outbox_store_pop(struct svi_store *s, int64_t count);
 
 /* Removes the i-th oldest, i < count, in O(i). */
-void svi_store_remove(struct svi_store *s, int64_t i);
+void svi_outbox_store_remove(struct svi_store *s, int64_t i);
 
 /* The i-th oldest, i < count. Valid until the next push, pop or removal. */
-struct svi_kept *svi_store_at(const struct svi_store *s, int64_t i);
+struct svi_kept *svi_outbox_store_at(const struct svi_store *s, int64_t i);
 
 /* Checks that every entry lies inside the block, after the previous one, and overlaps none. */
-bool svi_store_check(const struct svi_store *s);
+bool svi_outbox_store_check(const struct svi_store *s);
 
 /* replies of a process (outbox_reply.c) */
 

@@ -84,7 +84,7 @@ static void outbox_answer_notify(svs_outbox *b, const svs_outbox_event *e) {
 static int64_t outbox_answer_stubs(const svs_outbox *b, int64_t from, int64_t to) {
     int64_t found = 0;
     for (int64_t i = from; i < to; i++)
-        found += svi_store_at(&b->store, i)->stub;
+        found += svi_outbox_store_at(&b->store, i)->stub;
     return found;
 }
 
@@ -101,7 +101,7 @@ static void outbox_answer_progress(svs_outbox *b) {
 
 /* Marks are relative to `first`: all of them move down with it. */
 static void outbox_answer_pop(svs_outbox *b, int64_t count) {
-    svi_store_pop(&b->store, count);
+    svi_outbox_store_pop(&b->store, count);
     b->first += count;
     b->sent = b->sent > count ? b->sent - count : 0;
     b->taken = b->taken > count ? b->taken - count : 0;
@@ -118,7 +118,7 @@ static void outbox_answer_release(svs_outbox *b) {
     if (count <= 0)
         return;
     for (int64_t i = 0; i < count; i++)
-        refused += svi_store_at(&b->store, i)->refused || svi_store_at(&b->store, i)->stub;
+        refused += svi_outbox_store_at(&b->store, i)->refused || svi_outbox_store_at(&b->store, i)->stub;
     const svs_outbox_event e = {
         SVS_OUTBOX_ACKED, b->first, b->first + count - 1, count - refused, "", "", 0, ""};
     /* The event comes last: a callback that asks for figures must see the state after it. */
@@ -139,7 +139,7 @@ static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, con
     e.count = refused < whole ? refused : whole;
     /* Marks backwards from the end, skipping stubs. */
     for (int64_t i = to - 1, left = e.count; left > 0; i--) {
-        struct svi_kept *k = svi_store_at(&b->store, i);
+        struct svi_kept *k = svi_outbox_store_at(&b->store, i);
         k->refused = !k->stub;
         left -= k->refused;
     }
@@ -157,7 +157,7 @@ static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, con
 /* Takes back `taken` and the refusals after it: the process has lost those results. */
 static void outbox_answer_take_back(svs_outbox *b, int64_t taken) {
     for (int64_t i = taken; i < b->taken; i++)
-        svi_store_at(&b->store, i)->refused = false;
+        svi_outbox_store_at(&b->store, i)->refused = false;
     b->taken = taken;
 }
 

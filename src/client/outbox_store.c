@@ -14,13 +14,13 @@ static size_t capacity_of(size_t size) {
     return size ? size : 1;
 }
 
-void svi_store_clear(struct svi_store *s) {
+void svi_outbox_store_clear(struct svi_store *s) {
     svi_free(s->ring);
     svi_free(s->block);
     *s = (struct svi_store){.samples = s->samples, .bytes = s->bytes};
 }
 
-struct svi_kept *svi_store_at(const struct svi_store *s, int64_t i) {
+struct svi_kept *svi_outbox_store_at(const struct svi_store *s, int64_t i) {
     int64_t place = s->first + i;
     return &s->ring[place < s->capacity ? place : place - s->capacity];
 }
@@ -32,9 +32,9 @@ static svs_code grow_ring(struct svi_store *s) {
     struct svi_kept *ring = svi_alloc_array((size_t)capacity, sizeof *ring);
     if (!ring)
         return SVS_NO_MEMORY;
-    /* svi_store_at still refers to the old ring here. */
+    /* svi_outbox_store_at still refers to the old ring here. */
     for (int64_t i = 0; i < s->count; i++)
-        ring[i] = *svi_store_at(s, i);
+        ring[i] = *svi_outbox_store_at(s, i);
     svi_free(s->ring);
     s->ring = ring;
     s->capacity = capacity;
@@ -48,7 +48,7 @@ static size_t place_for(const struct svi_store *s, size_t size) {
     /* An empty store starts at the beginning, whatever its tail was. */
     if (s->count == 0)
         return size <= s->size ? 0 : SIZE_MAX;
-    size_t head = svi_store_at(s, 0)->at;
+    size_t head = svi_outbox_store_at(s, 0)->at;
     if (s->tail <= head)
         return size <= head - s->tail ? s->tail : SIZE_MAX;
     if (size <= s->size - s->tail)
@@ -61,7 +61,7 @@ static size_t place_for(const struct svi_store *s, size_t size) {
 static svs_code rebuild_block(struct svi_store *s, size_t needed) {
     size_t size = s->size ? s->size : FIRST_SIZE, used = 0, tail = 0;
     for (int64_t i = 0; i < s->count; i++)
-        used += capacity_of(svi_store_at(s, i)->size);
+        used += capacity_of(svi_outbox_store_at(s, i)->size);
     while (size < 2 * used + needed)
         size *= 2;
     size = size < s->bytes ? size : s->bytes;
@@ -74,7 +74,7 @@ static svs_code rebuild_block(struct svi_store *s, size_t needed) {
         return SVS_NO_MEMORY;
     /* Copied in the order of the queue, so the new block does not wrap. */
     for (int64_t i = 0; i < s->count; i++) {
-        struct svi_kept *k = svi_store_at(s, i);
+        struct svi_kept *k = svi_outbox_store_at(s, i);
         memcpy(block + tail, s->block + k->at, k->size);
         k->at = tail;
         tail += capacity_of(k->size);
@@ -86,7 +86,7 @@ static svs_code rebuild_block(struct svi_store *s, size_t needed) {
     return SVS_OK;
 }
 
-svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint32_t pairs) {
+svs_code svi_outbox_store_push(struct svi_store *s, const void *body, size_t size, uint32_t pairs) {
     size_t taken = capacity_of(size);
     if (s->count == s->samples || taken > s->bytes)
         return SVS_LIMIT;
@@ -101,12 +101,12 @@ svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint
         return SVS_LIMIT;
     memcpy(s->block + at, body, size);
     s->count++;
-    *svi_store_at(s, s->count - 1) = (struct svi_kept){at, size, pairs, false, false};
+    *svi_outbox_store_at(s, s->count - 1) = (struct svi_kept){at, size, pairs, false, false};
     s->tail = at + taken;
     return SVS_OK;
 }
 
-void svi_store_pop(struct svi_store *s, int64_t count) {
+void svi_outbox_store_pop(struct svi_store *s, int64_t count) {
     count = count < s->count ? count : s->count;
     s->count -= count;
     if (s->capacity)
@@ -116,30 +116,30 @@ void svi_store_pop(struct svi_store *s, int64_t count) {
 }
 
 /* Entries older than it move up by one place in the ring; its bytes stay a gap until the block is rebuilt. */
-void svi_store_remove(struct svi_store *s, int64_t i) {
+void svi_outbox_store_remove(struct svi_store *s, int64_t i) {
     for (; i > 0; i--)
-        *svi_store_at(s, i) = *svi_store_at(s, i - 1);
-    svi_store_pop(s, 1);
+        *svi_outbox_store_at(s, i) = *svi_outbox_store_at(s, i - 1);
+    svi_outbox_store_pop(s, 1);
     /* If the last entry was the one removed, the tail moves back to the new last one. */
     if (s->count > 0) {
-        const struct svi_kept *last = svi_store_at(s, s->count - 1);
+        const struct svi_kept *last = svi_outbox_store_at(s, s->count - 1);
         s->tail = last->at + capacity_of(last->size);
     }
 }
 
-bool svi_store_check(const struct svi_store *s) {
+bool svi_outbox_store_check(const struct svi_store *s) {
     size_t end = 0;
     int turns = 0;
     if (s->count < 0 || s->count > s->capacity || s->capacity > s->samples || s->size > s->bytes)
         return false;
     /* Entries may wrap around the end of the block once, and then must end before the oldest. */
     for (int64_t i = 0; i < s->count; i++) {
-        const struct svi_kept *k = svi_store_at(s, i);
+        const struct svi_kept *k = svi_outbox_store_at(s, i);
         if (k->at + capacity_of(k->size) > s->size)
             return false;
         turns += i > 0 && k->at < end;
         end = k->at + capacity_of(k->size);
-        if (turns > 0 && end > svi_store_at(s, 0)->at)
+        if (turns > 0 && end > svi_outbox_store_at(s, 0)->at)
             return false;
     }
     return turns <= 1 && (s->count == 0 ? s->tail == 0 : s->tail == end);

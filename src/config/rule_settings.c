@@ -144,7 +144,7 @@ svs_code svi_limits_check(const char *limits, const char *features, svs_error *e
     return SVS_OK;
 }
 
-svs_code svi_alert_budget_read(const char *text, double *a_day, svs_error *err) {
+svs_code svi_settings_alert_budget_read(const char *text, double *a_day, svs_error *err) {
     static const struct {
         const char *name;
         double days;

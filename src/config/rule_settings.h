@@ -59,6 +59,6 @@ svs_code svi_limits_check(const char *limits, const char *features, svs_error *e
 
 /* Parses alert.budget, the number of novelty alerts that a stream may raise while nothing is wrong: "1/day",
  * "2/week" or "0.5/hour" as alerts a day; "none" as 0. SVS_SETTING: the text is not of this form. */
-svs_code svi_alert_budget_read(const char *text, double *a_day, svs_error *err);
+svs_code svi_settings_alert_budget_read(const char *text, double *a_day, svs_error *err);
 
 #endif

@@ -289,7 +289,7 @@ static svs_code settings_check_novelty(const struct svi_settings *s, svs_error *
             "method none and novelty none leave nothing to do: set method alsvm or novelty fosvm1");
     if (code != SVS_OK || s->novelty == SVI_NOVELTY_NONE)
         return code;
-    code = svi_alert_budget_read(s->alert_budget, &budget, err);
+    code = svi_settings_alert_budget_read(s->alert_budget, &budget, err);
     if (code != SVS_OK)
         return code;
     if (budget == 0 && s->alert_fdr == 0 && s->alert_p < smallest_p)

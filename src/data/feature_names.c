@@ -133,7 +133,7 @@ int svs_features_find(const svs_features *f, const char *name, size_t length) {
     return f->count > 0 ? f->slots[slot_of(f, feature_names_hash_of(name, length), name, length)] - 1 : -1;
 }
 
-bool svi_features_is(const svs_features *f, int column, const char *name, size_t length) {
+bool svi_feature_names_is(const svs_features *f, int column, const char *name, size_t length) {
     return column >= 0 && column < f->count && feature_names_same(&f->entries[column], name, length);
 }
 
@@ -201,7 +201,7 @@ static void feature_names_leave(svs_features *f, const struct entry *e) {
     f->slots[hole] = 0;
 }
 
-char *svi_features_new_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
+char *svi_feature_names_new_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
     /* A name has one column: lookups would find only one of two. */
     if (svs_features_find(f, name, length) >= 0) {
         svi_fail(err, SVS_BAD_COLUMN, "there is a feature \"%.*s\" already", (int)length, name);
@@ -217,7 +217,7 @@ char *svi_features_new_name(const svs_features *f, const char *name, size_t leng
     return copy;
 }
 
-char *svi_features_rename(svs_features *f, int column, char *name) {
+char *svi_feature_names_rename(svs_features *f, int column, char *name) {
     struct entry *e = &f->entries[column];
     char *before = e->name;
     const size_t length = strlen(name);
@@ -242,11 +242,11 @@ void svs_features_truncate(svs_features *f, int count) {
     }
 }
 
-uint64_t svi_features_changes(const svs_features *f) {
+uint64_t svi_feature_names_changes(const svs_features *f) {
     return f->changes;
 }
 
-bool svi_features_check(const svs_features *f) {
+bool svi_feature_names_check(const svs_features *f) {
     size_t used = 0;
     for (size_t i = 0; i < f->slot_count; i++)
         used += f->slots[i] != 0;

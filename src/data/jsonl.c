@@ -485,7 +485,7 @@ static enum svi_use jsonl_use(struct jsonl_row *r) {
     const size_t length = (size_t)(r->key.end - r->key.at);
     /* Rows mostly have the same keys in the same order, so the next column is tried before a lookup. */
     const int guess = r->guess++;
-    const int column = svi_features_is(j->names, guess, r->key.at, length)
+    const int column = svi_feature_names_is(j->names, guess, r->key.at, length)
                            ? guess
                            : svs_features_find(j->names, r->key.at, length);
     if (column < 0)

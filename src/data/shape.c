@@ -175,9 +175,9 @@ static bool shape_take_value(struct svi_archive *a, struct svi_shape *s, int col
     /* The same name needs no change; a name of another column is refused. */
     if (strcmp(fixed, name) == 0 || !svi_archive_check(a, shape_is_of(fixed, name), OTHER_FEATURES))
         return svi_archive_ok(a);
-    char *block = svi_features_new_name(s->names, name, strlen(name), a->err);
+    char *block = svi_feature_names_new_name(s->names, name, strlen(name), a->err);
     if (block)
-        svi_free(svi_features_rename(s->names, column, block));
+        svi_free(svi_feature_names_rename(s->names, column, block));
     else if (a->err->code != SVS_NO_MEMORY)
         svi_archive_check(a, false, "a column's name is malformed or a duplicate");
     return svi_archive_ok(a);

@@ -26,6 +26,6 @@ svs_code svi_engine_alert_options(const struct svi_settings *s, struct svi_alert
                                                      .group = s->alert_group,
                                                      .clear = s->alert_clear,
                                                      .warmup = s->novelty_warmup}};
-    SVI_TRY(svi_alert_budget_read(s->alert_budget, &o->policy.a_day, err));
+    SVI_TRY(svi_settings_alert_budget_read(s->alert_budget, &o->policy.a_day, err));
     return svi_settings_novelty(s, &o->novelty.model, err);
 }

@@ -96,7 +96,13 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
         return SVS_OK;
 
     SVI_TRY(svi_learner_use_scratch(e->learner, s->learner, err));
-    SVI_TRY(svi_alert_stage_use_scratch(e->novelty, &s->novelty, err));
+    const svs_code code = svi_alert_stage_use_scratch(e->novelty, &s->novelty, err);
+    /* All of it is in one scratch, or two threads could work in the same one. The way back needs no memory:
+     * the former scratch has the capacity still. */
+    if (code != SVS_OK) {
+        (void)svi_learner_use_scratch(e->learner, e->scratch->learner, &(svs_error){SVS_OK, ""});
+        return code;
+    }
     e->scratch = s;
     svi_shape_use_scratch(&e->schema.shape, &s->row);
     return SVS_OK;

@@ -84,7 +84,7 @@ void svi_engine_publish_model(svi_engine *e, bool force);
 
 /* Figures of each class; with `matrices` also the confusion matrices. count 0: no class yet, or a regression.
  * Pointers are valid until the next call of this function, svi_stream_figures or svi_stream_publish_stats. */
-void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table_reserve *out);
+void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table *out);
 
 /* Comparison of the learner with trivial baselines, and of the last refit with the online model over the
  * samples that both scored. refit.n 0: no comparison, since there is no refit or it serves. */

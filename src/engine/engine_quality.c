@@ -2,8 +2,8 @@
  */
 #include "engine/engine_internal.h"
 
-void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table_reserve *out) {
-    *out = (struct svi_class_table_reserve){0};
+void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table *out) {
+    *out = (struct svi_class_table){0};
     if (e->s->method != SVI_METHOD_NONE)
         svi_quality_figures_table(e->quality_stage.figures, e->quality_stage.metrics, e->learner, matrices,
                                   out);

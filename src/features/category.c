@@ -123,12 +123,13 @@ static svs_code category_reserve(struct svi_schema *s, svs_error *err) {
  * row is refused. */
 static int category_take_over(struct svi_schema *s, int feature, const char *key, size_t length,
                               svs_error *err) {
-    char *name =
-        category_reserve(s, err) == SVS_OK ? svi_features_new_name(s->shape.names, key, length, err) : NULL;
+    char *name = category_reserve(s, err) == SVS_OK
+                     ? svi_feature_names_new_name(s->shape.names, key, length, err)
+                     : NULL;
     if (!name)
         return -1;
     s->renewed[s->renewed_count++] = (struct svi_handover){
-        feature, svi_features_rename(s->shape.names, feature, name), s->one_hot[feature]};
+        feature, svi_feature_names_rename(s->shape.names, feature, name), s->one_hot[feature]};
     s->dirty = true;
     return feature;
 }

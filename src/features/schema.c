@@ -148,7 +148,7 @@ static bool schema_reserve(struct svi_schema *s, svs_error *err) {
  * would seem valid. */
 static void schema_forget_columns(struct svi_schema *s) {
     if (s->columns)
-        s->changes_before += svi_features_changes(s->columns) + 1;
+        s->changes_before += svi_feature_names_changes(s->columns) + 1;
     schema_clear_columns(s);
     /* schema_clear_columns has freed the array. */
     s->renewed = NULL;
@@ -223,13 +223,13 @@ enum svi_column_kind svi_schema_kind(const struct svi_schema *s, int column) {
 
 uint64_t svi_schema_changes(const struct svi_schema *s) {
     /* The top bit separates the counts of the two registries. */
-    return (s->columns ? UINT64_C(1) << 63 | svi_features_changes(s->columns)
-                       : svi_features_changes(s->shape.names)) +
+    return (s->columns ? UINT64_C(1) << 63 | svi_feature_names_changes(s->columns)
+                       : svi_feature_names_changes(s->shape.names)) +
            s->changes_before;
 }
 
 int svi_schema_find(const struct svi_schema *s, const char *name, size_t length, int guess) {
-    return svi_features_is(schema_names(s), guess, name, length)
+    return svi_feature_names_is(schema_names(s), guess, name, length)
                ? guess
                : svs_features_find(schema_names(s), name, length);
 }
@@ -760,7 +760,7 @@ void svi_schema_restore(struct svi_schema *s) {
             struct svi_handover *r = &s->renewed[i];
             if (r->feature >= s->shape.names_kept)
                 continue; /* added in this row, so truncated already */
-            r->before = svi_features_rename(s->shape.names, r->feature, r->before);
+            r->before = svi_feature_names_rename(s->shape.names, r->feature, r->before);
             s->one_hot[r->feature] = r->one_hot;
         }
         schema_end_renewed(s);
@@ -894,7 +894,7 @@ void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names
     int32_t *place = s->hot, kept = 0;
     const int d = s->shape.d, most = s->shape.max_features;
     const int32_t *stays = s->columns ? schema_find_staying(s, keep) : NULL;
-    s->changes_before += svi_features_changes(s->shape.names) + 1;
+    s->changes_before += svi_feature_names_changes(s->shape.names) + 1;
     svi_shape_keep(&s->shape, keep, names);
     /* A plain shape: columns are features, and only their counts move. */
     if (!s->columns) {
@@ -920,7 +920,7 @@ void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names
         schema_keep_column(s, c, column_place[c], place);
     schema_clear_missing(s, stay);
     s->calendar = s->calendar_kept = s->calendar >= 0 ? place[s->calendar] : -1;
-    s->changes_before += svi_features_changes(s->columns) + 1;
+    s->changes_before += svi_feature_names_changes(s->columns) + 1;
     svs_features_free(&s->columns);
     s->columns = columns;
     s->columns_kept = stay;

@@ -39,7 +39,7 @@ const char *svi_schema_column_name(const struct svi_schema *s, int column);
 /* The kind of a column. While the schema is only the shape: a number, or open before the first row. */
 enum svi_column_kind svi_schema_kind(const struct svi_schema *s, int column);
 
-/* How often columns were added, removed or renamed (as svi_features_changes). */
+/* How often columns were added, removed or renamed (as svi_feature_names_changes). */
 uint64_t svi_schema_changes(const struct svi_schema *s);
 
 /* The column of that name, added if it is new. m: the current row, NULL = none; `guess`: where the column

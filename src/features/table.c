@@ -71,7 +71,7 @@ struct table_rows {
     const char **names;                    /* by column; views of the schema */
     int32_t *map;              /* column of the file -> column of the table, -1 = dropped; NULL = as it is */
     int mapped;                /* columns of the file that `map` covers */
-    uint64_t changes;          /* svi_features_changes when `map` was made */
+    uint64_t changes;          /* svi_feature_names_changes when `map` was made */
     int32_t *sorted;           /* indices of o->names, sorted by name */
     struct table_entry *moved; /* scratch: one row while its columns move */
     int64_t moved_capacity;
@@ -613,7 +613,7 @@ static int32_t table_find_name(const struct table_rows *t, const char *name) {
  * other growth means that a feature changed hands, and all names are looked up again. */
 static svs_code table_map_columns(struct table_rows *t, svs_error *err) {
     const svs_features *names = t->schema->shape.names;
-    const uint64_t changes = svi_features_changes(names);
+    const uint64_t changes = svi_feature_names_changes(names);
     const int have = svs_features_count(names);
     if (!t->sorted && table_sort_names(t, err) != SVS_OK)
         return err->code;

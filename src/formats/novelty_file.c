@@ -5,7 +5,7 @@
  * memory is allocated; and only then is the model built. A failure anywhere frees what exists, so a
  * partial model is never returned.
  *
- * Read svi_novelty_decode at the end first: scalars, names, coordinates, members, columns. */
+ * Read svi_novelty_file_decode at the end first: scalars, names, coordinates, members, columns. */
 #include "formats/novelty_file.h"
 
 #include <float.h>
@@ -86,7 +86,7 @@ static svs_code novelty_encode(const svs_novelty_model *m, struct svi_bytes *out
     return code == SVS_OK ? end : code;
 }
 
-svs_code svi_novelty_write(const svs_novelty_model *m, const char *path, svs_error *err) {
+svs_code svi_novelty_file_write(const svs_novelty_model *m, const char *path, svs_error *err) {
     struct svi_bytes bytes = {0};
     svs_code code = novelty_encode(m, &bytes);
     code = code == SVS_OK ? svi_file_write_bytes(path, &bytes, err) : svi_fail_memory(err, "a model file");
@@ -300,7 +300,7 @@ static svs_code take_columns(const struct novelty_parts *p, const uint8_t *end, 
     return code == SVS_OK ? svi_novelty_model_describe(m, p->schema, size, err) : code;
 }
 
-svs_novelty_model *svi_novelty_decode(const void *bytes, size_t size, svs_error *err) {
+svs_novelty_model *svi_novelty_file_decode(const void *bytes, size_t size, svs_error *err) {
     struct svi_checked_file file;
     struct novelty_parts p = {0};
     svs_novelty_model *m = NULL;
@@ -322,14 +322,14 @@ svs_novelty_model *svi_novelty_decode(const void *bytes, size_t size, svs_error 
     return m;
 }
 
-svs_novelty_model *svi_novelty_read(const char *path, svs_error *err) {
+svs_novelty_model *svi_novelty_file_read(const char *path, svs_error *err) {
     char *bytes;
     size_t size = 0;
     svs_error mine = {0};
     svs_novelty_model *m = NULL;
     svs_code code = svi_file_read(path, &bytes, &size, &mine);
     if (code == SVS_OK)
-        m = svi_novelty_decode(bytes, size, &mine);
+        m = svi_novelty_file_decode(bytes, size, &mine);
     svi_free(bytes);
     if (!m)
         svi_fail(err, mine.code, "%.100s: %.150s", path, mine.text);

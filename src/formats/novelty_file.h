@@ -9,15 +9,15 @@
 #include "svmstream/novelty.h"
 
 /* Writes a model atomically; "-" = standard output. SVS_IO, SVS_NO_MEMORY. */
-svs_code svi_novelty_write(const svs_novelty_model *m, const char *path, svs_error *err);
+svs_code svi_novelty_file_write(const svs_novelty_model *m, const char *path, svs_error *err);
 
 /* Reads a model; nothing in the file is trusted. "-" = standard input. Owner: the caller. NULL: SVS_IO,
  * SVS_NO_MEMORY, SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE
  * (not a novelty model, a missing key, lengths that contradict each other), SVS_UNAVAILABLE (a newer
  * version), SVS_INVALID (checksum), SVS_NOT_FINITE, SVS_LIMIT. */
-svs_novelty_model *svi_novelty_read(const char *path, svs_error *err);
+svs_novelty_model *svi_novelty_file_read(const char *path, svs_error *err);
 
 /* The same for the bytes of a file. */
-svs_novelty_model *svi_novelty_decode(const void *bytes, size_t size, svs_error *err);
+svs_novelty_model *svi_novelty_file_decode(const void *bytes, size_t size, svs_error *err);
 
 #endif

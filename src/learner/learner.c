@@ -97,7 +97,7 @@ svs_learner *svi_learner_new_for(const svs_options *o, int d, int capacity, stru
     const int features = capacity < 1 ? 1 : capacity;
     if (svi_learner_check_options(o, d, err) != SVS_OK)
         return NULL;
-    svs_learner *l = svi_store_learner(o, features, s);
+    svs_learner *l = svi_learner_store_learner(o, features, s);
     if (!l) {
         svi_fail_memory(err, "a learner");
         return NULL;
@@ -134,7 +134,7 @@ void svs_learner_free(svs_learner **pl) {
         svi_class_forget(&l->classes[k]);
     svi_kept_clear(l);
     svi_prior_free(l);
-    svi_store_free(l);
+    svi_learner_store_free(l);
     svi_free(l->given);
     svi_free(l->next_name);
     svi_ring_clear(&l->window);
@@ -206,7 +206,7 @@ static inline svs_code learner_insert_row(svs_learner *l, const double *x, svs_e
  * that was reserved for a new class was for the d of before, and z must be made again. */
 static svs_code learner_wake(svs_learner *l, const svs_sample *s, bool fresh, svs_error *err) {
     bool widened = false;
-    svs_code code = svi_features_wake(l, s->x, &widened, err);
+    svs_code code = svi_learner_features_wake(l, s->x, &widened, err);
     if (code != SVS_OK || !widened)
         return code;
     if (fresh)

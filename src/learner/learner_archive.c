@@ -44,11 +44,12 @@ static bool archive_features(struct svi_archive *a, svs_learner *l) {
     bool fresh = l->class_count == 0 && l->arrivals == 0 && l->window.pushed == 0 && l->waiting.pushed == 0;
     svi_archive_int(a, "features", &d, 0, l->o.max_features);
     if (a->loading && svi_archive_ok(a) && fresh && d < l->d)
-        svi_features_wait(l); /* fixed names: not all of them have had a value */
+        svi_learner_features_wait(l); /* fixed names: not all of them have had a value */
     if (!svi_archive_check(a, fresh, "the learner is not a new one") || !a->loading)
         return svi_archive_ok(a);
     if (!svi_archive_check(a, svi_archive_left(a) / 8 >= svi_triangle(d + 1), "more features than P has") ||
-        svi_features_declare(l, d, a->err) != SVS_OK || svi_features_widen(l, d, a->err) != SVS_OK)
+        svi_learner_features_declare(l, d, a->err) != SVS_OK ||
+        svi_learner_features_widen(l, d, a->err) != SVS_OK)
         return false;
     /* Widening is done with all features scaled and in: which of them are unscaled, and how many are
      * declared beyond, comes last (archive_rare). */
@@ -212,7 +213,7 @@ static void archive_declared(struct svi_archive *a, svs_learner *l) {
     int declared = l->declared;
     svi_archive_int(a, "declared", &declared, l->d, l->o.max_features);
     if (a->loading && svi_archive_ok(a))
-        svi_features_declare(l, declared, a->err);
+        svi_learner_features_declare(l, declared, a->err);
 }
 
 /* With class weights: what a sample counts, which does not follow from what else is known of it. */

@@ -23,7 +23,7 @@ svs_code svi_class_table_reserve(svs_learner *l, svs_value y, svs_error *err) {
     if (l->class_count == l->class_capacity) {
         const int most = l->o.max_classes,
                   capacity = l->class_capacity > most / 2 ? most : 2 * l->class_capacity;
-        svs_code code = svi_store_reserve(l, 0, 0, capacity, l->shared, err);
+        svs_code code = svi_learner_store_reserve(l, 0, 0, capacity, l->shared, err);
         if (code != SVS_OK)
             return code;
     }

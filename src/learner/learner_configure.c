@@ -106,7 +106,7 @@ static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l,
         /* `left` counts down: the last `most` of them stay. */
         if (left-- > most)
             continue;
-        svs_code code = svi_features_wake(fresh, row, &widened, err);
+        svs_code code = svi_learner_features_wake(fresh, row, &widened, err);
         if (code == SVS_OK)
             code = svi_ring_reserve(&fresh->waiting, &from, err);
         if (code != SVS_OK)
@@ -168,7 +168,7 @@ svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_lea
         return err->code;
     /* Its store must not lie behind the learner: the two structures change places, and the block of the new
      * one is freed. */
-    code = svi_store_apart(*fresh, err);
+    code = svi_learner_store_apart(*fresh, err);
     if (code == SVS_OK)
         code = svi_prior_lend(*fresh, l, err);
     if (code == SVS_OK)

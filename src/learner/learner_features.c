@@ -24,7 +24,7 @@ static svs_code features_reserve(svs_learner *l, int features, svs_error *err) {
     return SVS_OK;
 }
 
-svs_code svi_features_declare(svs_learner *l, int d, svs_error *err) {
+svs_code svi_learner_features_declare(svs_learner *l, int d, svs_error *err) {
     svs_code code = SVS_OK;
     /* At least doubled: features may be added one at a time. */
     if (d > l->feature_capacity) {
@@ -36,7 +36,7 @@ svs_code svi_features_declare(svs_learner *l, int d, svs_error *err) {
     return code;
 }
 
-svs_code svi_features_widen(svs_learner *l, int d, svs_error *err) {
+svs_code svi_learner_features_widen(svs_learner *l, int d, svs_error *err) {
     struct svi_gram wider = {0}; /* taken first and put in place last: all that can fail lies between */
     if (d <= l->d)
         return SVS_OK;
@@ -64,11 +64,12 @@ svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
         return svi_fail(err, SVS_LIMIT, "%d features are more than max.features (%d)", d, l->o.max_features);
     if (d <= before)
         return SVS_OK;
-    svs_code code = svi_features_declare(l, d, err);
-    /* Where some feature is unscaled, later ones are in only from their first value on (svi_features_wake).
+    svs_code code = svi_learner_features_declare(l, d, err);
+    /* Where some feature is unscaled, later ones are in only from their first value on
+     * (svi_learner_features_wake).
      */
     if (code == SVS_OK && l->scaler.unscaled_count == 0)
-        code = svi_features_widen(l, d, err);
+        code = svi_learner_features_widen(l, d, err);
     if (code != SVS_OK)
         l->declared = before;
     return code;
@@ -76,12 +77,12 @@ svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
 
 /* Features beyond the last one that is not 0 in this row stay out; all before it are in, so that the order
  * of features never changes. */
-svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_error *err) {
+svs_code svi_learner_features_wake(svs_learner *l, const double *x, bool *widened, svs_error *err) {
     int d = l->declared;
     while (d > l->d && x[d - 1] == 0)
         d--;
     *widened = d > l->d;
-    SVI_TRY(svi_features_widen(l, d, err));
+    SVI_TRY(svi_learner_features_widen(l, d, err));
     if (*widened)
         svi_prior_follow(l);
     return SVS_OK;
@@ -105,7 +106,7 @@ static void features_make_sums_plain(svs_learner *l, int feature) {
 }
 
 /* Nothing was learned and nothing waits: no feature is in any more, until its first value. */
-void svi_features_wait(svs_learner *l) {
+void svi_learner_features_wait(svs_learner *l) {
     if (l->window.rows) /* rows of slots that are not in use have to be 0 beyond the features */
         memset(l->window.rows, 0, (size_t)l->window.capacity * (size_t)l->window.stride * sizeof(double));
     svi_prior_drop(l);
@@ -126,7 +127,7 @@ void svs_learner_unscaled(svs_learner *l, int feature) {
     svi_claim(l);
     const bool plain = svi_scaler_unscale(s, feature);
     if (l->d > 0 && l->arrivals == 0 && l->waiting.live == 0)
-        svi_features_wait(l);
+        svi_learner_features_wait(l);
     if (plain)
         return;
     if (l->o.window == 0)

@@ -11,7 +11,7 @@ void svi_learner_fetch(const svs_learner *l) {
 void svi_learner_fetch_parts(const svs_learner *l) {
     const struct svi_ring *r = &l->window;
     if (l->classes)
-        svi_fetch(l->classes, (size_t)svi_store_bytes(l));
+        svi_fetch(l->classes, (size_t)svi_learner_store_bytes(l));
     if (!r->rows || r->capacity == 0)
         return;
     const int32_t next = (r->first + r->count) % r->capacity;

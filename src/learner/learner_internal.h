@@ -205,30 +205,31 @@ double svi_class_weights_memory(const svs_options *o);
 
 /* ---- learner_features.c */
 /* Declares d features and reserves for them; those that take part stay as they are. SVS_NO_MEMORY. */
-svs_code svi_features_declare(svs_learner *l, int d, svs_error *err);
+svs_code svi_learner_features_declare(svs_learner *l, int d, svs_error *err);
 /* Excludes all features until their first value; only if nothing was learned and nothing waits. */
-void svi_features_wait(svs_learner *l);
+void svi_learner_features_wait(svs_learner *l);
 /* Lets the first d declared features take part from now on. SVS_NO_MEMORY. */
-svs_code svi_features_widen(svs_learner *l, int d, svs_error *err);
+svs_code svi_learner_features_widen(svs_learner *l, int d, svs_error *err);
 /* Before a row is learned or waits: lets the features up to its last value take part. *widened: the recursion
  * has grown, which loses the content of its input 0. SVS_NO_MEMORY. */
-svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_error *err);
+svs_code svi_learner_features_wake(svs_learner *l, const double *x, bool *widened, svs_error *err);
 
-static inline size_t svi_features_vector_room(int features) {
+static inline size_t svi_learner_features_vector_capacity(int features) {
     return (size_t)svi_round_up(features + 1, 48);
 }
 
 /* ---- learner_store.c */
 /* Capacity in the store for this number of features, rows of W (to be packed) and classes. If the packed
  * state has to move it is not copied, so the learner must be in then. SVS_NO_MEMORY. */
-svs_code svi_store_reserve(svs_learner *l, int features, int rows, int classes, bool packs, svs_error *err);
+svs_code svi_learner_store_reserve(svs_learner *l, int features, int rows, int classes, bool packs,
+                                   svs_error *err);
 /* A new learner with these options and otherwise zeros, and its store in the same block; NULL: no memory. */
-svs_learner *svi_store_learner(const svs_options *o, int features, bool packs);
+svs_learner *svi_learner_store_learner(const svs_options *o, int features, bool packs);
 /* Moves the store to its own block, so that another learner can take it over. SVS_NO_MEMORY. */
-svs_code svi_store_apart(svs_learner *l, svs_error *err);
-void svi_store_free(svs_learner *l);
-double svi_store_bytes(const svs_learner *l);
-double svi_store_memory(const svs_options *o, int d, int classes); /* bytes at most */
+svs_code svi_learner_store_apart(svs_learner *l, svs_error *err);
+void svi_learner_store_free(svs_learner *l);
+double svi_learner_store_bytes(const svs_learner *l);
+double svi_learner_store_memory(const svs_options *o, int d, int classes); /* bytes at most */
 /* Doubles of `packed`. */
 static inline size_t svi_packed_room(int features, int rows) {
     return svi_alsvm_packed(features + 1, rows) + 5 * ((size_t)features + 1);

@@ -39,7 +39,7 @@ static void store_dims_now(const svs_learner *l, int32_t *dims) {
     store_dims(&l->o, l->scaler.capacity, l->packed_rows, l->class_capacity, l->packed, dims);
 }
 
-void svi_store_free(svs_learner *l) {
+void svi_learner_store_free(svs_learner *l) {
     if (!l->store_inside)
         svi_free(l->classes); /* the first of them */
     l->classes = NULL;
@@ -70,19 +70,20 @@ static svs_code store_make(svs_learner *l, int features, int rows, int classes, 
     return SVS_OK;
 }
 
-svs_code svi_store_reserve(svs_learner *l, int features, int rows, int classes, bool packs, svs_error *err) {
+svs_code svi_learner_store_reserve(svs_learner *l, int features, int rows, int classes, bool packs,
+                                   svs_error *err) {
     const bool more = features > l->scaler.capacity || classes > l->class_capacity ||
                       (packs && (rows > l->packed_rows || !l->packed));
     return more ? store_make(l, features, rows, classes, packs, err) : SVS_OK;
 }
 
-svs_code svi_store_apart(svs_learner *l, svs_error *err) {
+svs_code svi_learner_store_apart(svs_learner *l, svs_error *err) {
     return l->store_inside ? store_make(l, 0, 0, 0, false, err) : SVS_OK;
 }
 
 /* The first store lies behind the learner in one allocation: for thousands of learners that is one block
  * instead of nine. */
-svs_learner *svi_store_learner(const svs_options *o, int features, bool packs) {
+svs_learner *svi_learner_store_learner(const svs_options *o, int features, bool packs) {
     int32_t dims[DIMS];
     store_dims(o, features, 1, SVI_CLASSES_FIRST, packs, dims);
     svs_learner *l = svi_alloc(STORE_BEGIN + svi_arrays_bytes(&store_arrays, dims));
@@ -98,14 +99,14 @@ svs_learner *svi_store_learner(const svs_options *o, int features, bool packs) {
     return l;
 }
 
-double svi_store_bytes(const svs_learner *l) {
+double svi_learner_store_bytes(const svs_learner *l) {
     int32_t dims[DIMS];
     store_dims_now(l, dims);
     return (double)svi_arrays_bytes(&store_arrays, dims);
 }
 
 /* Classes double, as svi_class_table_reserve lets them. */
-double svi_store_memory(const svs_options *o, int d, int classes) {
+double svi_learner_store_memory(const svs_options *o, int d, int classes) {
     int32_t dims[DIMS];
     int capacity = SVI_CLASSES_FIRST;
     while (capacity < classes)

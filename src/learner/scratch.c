@@ -79,7 +79,7 @@ static svs_code scratch_reserve(struct svi_learner_scratch *s, const svs_learner
         scratch_put_out(s);
     if (!s->m && !(s->m = svs_alsvm_new(1, 1, 1, l->o.isa, err)))
         return SVS_NO_MEMORY;
-    int32_t to[DIMS] = {(int32_t)svi_features_vector_room(features), rows, (int32_t)n};
+    int32_t to[DIMS] = {(int32_t)svi_learner_features_vector_capacity(features), rows, (int32_t)n};
     for (int i = 0; i < DIMS; i++)
         to[i] = to[i] > s->capacity[i] ? to[i] : s->capacity[i];
     if (svi_arrays_resize(&scratch_arrays, s, s->capacity, to, err) != SVS_OK)
@@ -108,7 +108,7 @@ static void scratch_point(svs_learner *l) {
 svs_code svi_learner_reserve(svs_learner *l, int features, int rows, int groups, svs_error *err) {
     svs_code code = scratch_reserve(l->work, l, features, rows, groups, err);
     if (code == SVS_OK)
-        code = svi_store_reserve(l, features, rows, l->class_capacity, l->shared, err);
+        code = svi_learner_store_reserve(l, features, rows, l->class_capacity, l->shared, err);
     scratch_point(l); /* even on failure: what could be had may lie elsewhere now */
     return code;
 }
@@ -213,7 +213,7 @@ svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, 
     if (code == SVS_OK)
         code = scratch_reserve(to, l, l->feature_capacity, svi_rows(l), groups, err);
     if (code == SVS_OK)
-        code = svi_store_reserve(l, l->feature_capacity, svi_rows(l), l->class_capacity, true, err);
+        code = svi_learner_store_reserve(l, l->feature_capacity, svi_rows(l), l->class_capacity, true, err);
     if (code != SVS_OK) {
         if (!s)
             svi_learner_scratch_free(&to);
@@ -236,16 +236,17 @@ svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, 
 
 double svi_learner_scratch_memory(const svs_options *o, int d, int classes) {
     const int features = d < 1 ? 1 : d, n = features + 1, rows = svi_rows_of(classes);
-    const int32_t dims[] = {(int32_t)svi_features_vector_room(features), rows, n};
+    const int32_t dims[] = {(int32_t)svi_learner_features_vector_capacity(features), rows, n};
     return (double)sizeof(struct svi_learner_scratch) + (double)svi_arrays_bytes(&scratch_arrays, dims) +
            svi_gram_memory(n, classes) + svi_alsvm_memory(n, rows, o->isa);
 }
 
 double svi_learner_shared_memory(const svs_options *o, int d, int classes) {
     const int features = d < 1 ? 1 : d;
-    double bytes =
-        (double)sizeof(svs_learner) + svi_ring_memory((double)o->window, features, svi_learner_columns(o)) +
-        svi_store_memory(o, features, classes) + (classes + 1.0) * SVS_NAME_MAX + svi_class_weights_memory(o);
+    double bytes = (double)sizeof(svs_learner) +
+                   svi_ring_memory((double)o->window, features, svi_learner_columns(o)) +
+                   svi_learner_store_memory(o, features, classes) + (classes + 1.0) * SVS_NAME_MAX +
+                   svi_class_weights_memory(o);
     if (svi_gram_lasts(o))
         bytes += (double)sizeof(struct svi_gram) + svi_gram_memory(features + 1, classes);
     return bytes;

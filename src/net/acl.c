@@ -81,7 +81,7 @@ static const char *grant_read(const char *at, struct grant *g) {
     return at[length] ? at + length + 1 : NULL;
 }
 
-svs_code svi_client_check(const char *name, const char *roles, svs_error *err) {
+svs_code svi_acl_client_check(const char *name, const char *roles, svs_error *err) {
     bool ingests = false, bound = false;
     char shown[80];
     struct grant g;
@@ -104,7 +104,7 @@ svs_code svi_client_check(const char *name, const char *roles, svs_error *err) {
     return SVS_OK;
 }
 
-bool svi_client_may(const struct svi_client *client, enum svi_role role, const char *stream) {
+bool svi_acl_client_may(const struct svi_client *client, enum svi_role role, const char *stream) {
     bool may = false;
     struct grant g;
     for (const char *at = client->roles; at && !may;) {
@@ -114,7 +114,7 @@ bool svi_client_may(const struct svi_client *client, enum svi_role role, const c
     return may;
 }
 
-bool svi_client_may_send_as(const struct svi_client *client, const char *src, size_t length) {
+bool svi_acl_client_may_send_as(const struct svi_client *client, const char *src, size_t length) {
     bool bound = false;
     struct grant g;
     for (const char *at = client->roles; at;) {
@@ -165,7 +165,7 @@ static svs_code parse_line(const char *bytes, size_t length, struct svi_client *
     if (!words || at[strspn(at, " \t")] != '\0')
         return svi_fail(err, SVS_INVALID, "a line is KEY NAME ROLES");
     svs_code code = svi_key_check(out->key, err);
-    return code == SVS_OK ? svi_client_check(out->name, out->roles, err) : code;
+    return code == SVS_OK ? svi_acl_client_check(out->name, out->roles, err) : code;
 }
 
 /* The line at the start of [at, end): *length without its newline; returns the start of the next. */
@@ -373,7 +373,7 @@ svs_code svi_acl_add(const char *path, const struct svi_client *client, svs_erro
     struct svi_client replaced;
     svs_code code = svi_key_check(client->key, err);
     if (code == SVS_OK)
-        code = svi_client_check(client->name, client->roles, err);
+        code = svi_acl_client_check(client->name, client->roles, err);
     snprintf(line, sizeof line, "%s %s %s\n", client->key, client->name, client->roles);
     return code == SVS_OK ? acl_change(path, client->key, line, &replaced, err) : code;
 }

@@ -61,14 +61,14 @@ svs_code svi_acl_load(struct svi_acl *acl, const char *path, svs_error *err);
 const struct svi_client *svi_acl_find(const struct svi_acl *acl, const char *key);
 
 /* Does the client have this role for this stream? */
-bool svi_client_may(const struct svi_client *client, enum svi_role role, const char *stream);
+bool svi_acl_client_may(const struct svi_client *client, enum svi_role role, const char *stream);
 
 /* May the client send under this source name (length 0: samples without one)? A client that is not bound may
  * use any name. */
-bool svi_client_may_send_as(const struct svi_client *client, const char *src, size_t length);
+bool svi_acl_client_may_send_as(const struct svi_client *client, const char *src, size_t length);
 
 /* Checks a name and roles as they would stand in a line. SVS_INVALID with the reason. */
-svs_code svi_client_check(const char *name, const char *roles, svs_error *err);
+svs_code svi_acl_client_check(const char *name, const char *roles, svs_error *err);
 
 /* Adds a client to the file, which is created if missing; a client with the same key is replaced. Other lines
  * are unchanged. SVS_INVALID: another key has the name, or the file is damaged; SVS_IO, SVS_LIMIT. */

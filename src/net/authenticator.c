@@ -53,7 +53,7 @@ static struct file_version version_of_file(const char *path) {
 
 static bool any_bound(const struct svi_acl *acl) {
     for (int i = 0; i < acl->count; i++)
-        if (!svi_client_may_send_as(&acl->client[i], "", 0))
+        if (!svi_acl_client_may_send_as(&acl->client[i], "", 0))
             return true;
     return false;
 }
@@ -86,7 +86,7 @@ void svi_authenticator_free(svi_authenticator **a) {
 static bool user_may(const svi_authenticator *a, const struct svi_acl *acl, enum svi_role role,
                      const char *user) {
     const struct svi_client *c = svi_acl_find(acl, user);
-    return c && svi_client_may(c, role, a->stream);
+    return c && svi_acl_client_may(c, role, a->stream);
 }
 
 bool svi_authenticator_admits(svi_authenticator *a, const char *domain, const char *mechanism,
@@ -100,7 +100,7 @@ bool svi_authenticator_admits(svi_authenticator *a, const char *domain, const ch
     /* The name of the client in the message comes from the list, so it is formatted under the lock. */
     pthread_mutex_lock(&a->lock);
     const struct svi_client *c = svi_acl_find(&a->acl, user);
-    bool good = c && svi_client_may(c, svi_role_of(domain), a->stream);
+    bool good = c && svi_acl_client_may(c, svi_role_of(domain), a->stream);
     if (c && !good)
         svi_fail(why, SVS_NOT_ALLOWED, "%s does not have the role that `%.8s` needs", c->name, domain);
     else if (!c)
@@ -127,7 +127,7 @@ bool svi_authenticator_allows_source(svi_authenticator *a, const char *user, con
         return true;
     pthread_mutex_lock(&a->lock);
     const struct svi_client *c = svi_acl_find(&a->acl, user);
-    bool good = c && svi_client_may_send_as(c, src, length);
+    bool good = c && svi_acl_client_may_send_as(c, src, length);
     pthread_mutex_unlock(&a->lock);
     return good;
 }
@@ -137,7 +137,7 @@ static bool revokes_rights(const svi_authenticator *a, const struct svi_acl *bef
                            const struct svi_acl *now) {
     for (int i = 0; i < before->count; i++)
         for (int r = 0; r < SVI_ROLE_COUNT; r++)
-            if (svi_client_may(&before->client[i], (enum svi_role)r, a->stream) &&
+            if (svi_acl_client_may(&before->client[i], (enum svi_role)r, a->stream) &&
                 !user_may(a, now, (enum svi_role)r, before->client[i].key))
                 return true;
     return false;

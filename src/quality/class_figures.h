@@ -36,7 +36,7 @@ static inline double svi_class_f1(const struct svi_class_count *c) {
 /* Counts of `count` classes over all scored samples and over the window. A matrix has count x count entries,
  * rows the truth, columns the decision; NULL: it is not kept (more than SVI_CONFUSION_MAX classes) or was not
  * requested. Everything is borrowed. */
-struct svi_class_table_reserve {
+struct svi_class_table {
     int count;
     const svs_value *classes;
     const struct svi_class_count *all, *window; /* window NULL: not counted */

@@ -216,15 +216,15 @@ int svi_quality_figures_list(svi_quality_figures *f, svi_metrics *metrics, int c
 }
 
 void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metrics, const svs_learner *learner,
-                               bool matrices, struct svi_class_table_reserve *out) {
-    *out = (struct svi_class_table_reserve){0};
+                               bool matrices, struct svi_class_table *out) {
+    *out = (struct svi_class_table){0};
     if (f->task == SVS_REGRESS || quality_reserve_report(f, NULL) != SVS_OK)
         return;
     const int n = svs_learner_class_count(learner);
     svi_metrics_class_counts(metrics, n, f->all, f->window);
     for (int k = 0; k < n; k++)
         f->classes[k] = svs_learner_class(learner, k);
-    *out = (struct svi_class_table_reserve){
+    *out = (struct svi_class_table){
         .count = n, .classes = f->classes, .all = f->all, .window = f->window};
     /* The matrix of the window is shown only together with the total one: with too many classes neither
      * is. */

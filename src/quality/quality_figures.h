@@ -53,7 +53,7 @@ int svi_quality_figures_list(svi_quality_figures *f, svi_metrics *metrics, int c
 /* Counts of every class of the learner, with `matrices` the confusion matrices too. Valid until the next call
  * of this function or of svi_quality_figures_list. */
 void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metrics, const svs_learner *learner,
-                               bool matrices, struct svi_class_table_reserve *out);
+                               bool matrices, struct svi_class_table *out);
 
 /* The learner's advantages over the baselines; n = 0: no comparison (no sample yet, or the other task). */
 struct svi_standing {

@@ -17,14 +17,14 @@ static void class_report_row(FILE *to, const char *label, double precision, doub
 }
 
 /* Does class a precede class b: more rows, or as many and seen earlier? */
-static bool class_report_before(const struct svi_class_table_reserve *t, int a, int b) {
+static bool class_report_before(const struct svi_class_table *t, int a, int b) {
     const int64_t more = t->all[a].support - t->all[b].support;
     return more > 0 || (more == 0 && a < b);
 }
 
 /* Selects the classes with most rows, in descending order, by insertion into a short list. Returns how many.
  */
-static int class_report_pick(const struct svi_class_table_reserve *t, int *chosen) {
+static int class_report_pick(const struct svi_class_table *t, int *chosen) {
     int count = 0;
     for (int k = 0; k < t->count; k++) {
         int place = count;
@@ -41,7 +41,7 @@ static int class_report_pick(const struct svi_class_table_reserve *t, int *chose
     return count;
 }
 
-void svi_class_report_write(FILE *to, const struct svi_class_table_reserve *t, int positive) {
+void svi_class_report_write(FILE *to, const struct svi_class_table *t, int positive) {
     int chosen[SVI_CLASS_REPORT_ROWS];
     char label[LABEL_BYTES];
     if (t->count < 2)
@@ -63,7 +63,7 @@ void svi_class_report_write(FILE *to, const struct svi_class_table_reserve *t, i
                      a.weighted_f1, a.n, "");
 }
 
-void svi_class_report_confusion(FILE *to, const struct svi_class_table_reserve *t) {
+void svi_class_report_confusion(FILE *to, const struct svi_class_table *t) {
     char label[LABEL_BYTES];
     fprintf(to, "%-16s", "true \\ predicted");
     for (int k = 0; k < t->count; k++)

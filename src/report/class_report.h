@@ -18,9 +18,9 @@
 
 /* Prints the table; nothing for fewer than two classes. `positive`: index of the class marked as positive, -1
  * = none. */
-void svi_class_report_write(FILE *to, const struct svi_class_table_reserve *t, int positive);
+void svi_class_report_write(FILE *to, const struct svi_class_table *t, int positive);
 
 /* Prints the confusion matrix: a row for each true class, a column for each decision. Needs t->confusion. */
-void svi_class_report_confusion(FILE *to, const struct svi_class_table_reserve *t);
+void svi_class_report_confusion(FILE *to, const struct svi_class_table *t);
 
 #endif

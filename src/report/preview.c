@@ -26,10 +26,10 @@
 static svs_code preview_add_budget(struct svi_preview *l, const char *word, size_t length, bool named,
                                    const struct svi_settings *s, svs_error *err) {
     struct svi_settings with;
-    char text[SVI_LOOK_BUDGET], shown[60];
+    char text[SVI_PREVIEW_BUDGET], shown[60];
     svs_error why;
-    if (l->budget_count == SVI_LOOK_BUDGETS_MAX)
-        return svi_fail(err, SVS_SETTING, "--budgets takes %d at most", SVI_LOOK_BUDGETS_MAX);
+    if (l->budget_count == SVI_PREVIEW_BUDGETS_MAX)
+        return svi_fail(err, SVS_SETTING, "--budgets takes %d at most", SVI_PREVIEW_BUDGETS_MAX);
     if (length == 0 || length >= sizeof text)
         return svi_fail(err, SVS_SETTING, "--budgets: '%s' is no budget: name some as 1/week,1/day, or none",
                         svi_escape(shown, sizeof shown, word, length));
@@ -55,7 +55,7 @@ static svs_code preview_add_budget(struct svi_preview *l, const char *word, size
 /* Without incidents the table is printed only on request: it costs a pass for each budget. */
 static svs_code preview_take_budgets(struct svi_preview *l, const struct svi_settings *s, svs_error *err) {
     const bool named = l->o.budgets != NULL;
-    const char *at = named ? l->o.budgets : l->o.incidents ? SVI_LOOK_BUDGETS : "none";
+    const char *at = named ? l->o.budgets : l->o.incidents ? SVI_PREVIEW_BUDGETS : "none";
     svs_code code = SVS_OK;
     if (strcmp(at, "none") == 0)
         return SVS_OK;

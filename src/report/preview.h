@@ -10,9 +10,9 @@
 #include "fleet/stream.h"
 #include "report/alert_log.h"
 
-#define SVI_LOOK_BUDGETS     "1/week,3/week,1/day,3/day" /* default budgets of the table */
-#define SVI_LOOK_BUDGETS_MAX 32
-#define SVI_LOOK_BUDGET      32 /* bytes of one budget, with the NUL */
+#define SVI_PREVIEW_BUDGETS     "1/week,3/week,1/day,3/day" /* default budgets of the table */
+#define SVI_PREVIEW_BUDGETS_MAX 32
+#define SVI_PREVIEW_BUDGET      32 /* bytes of one budget, with the NUL */
 
 struct svi_preview_options {
     const char *incidents; /* a file (incidents.h); NULL = none */
@@ -31,7 +31,7 @@ typedef svs_code svi_preview_pass(void *user, const char *budget, struct svi_ale
 
 /* The result of one pass. */
 struct svi_preview_result {
-    char budget[SVI_LOOK_BUDGET];
+    char budget[SVI_PREVIEW_BUDGET];
     int64_t alerts, outside; /* outside: false alerts, in no incident */
     double rate, false_rate; /* a day or, if the duration is not known, per 1,000 rows; NAN = none */
     double precision;        /* share of alerts that are not false; NAN = no alerts */
@@ -42,10 +42,10 @@ struct svi_preview_result {
 struct svi_preview {
     struct svi_preview_options o;
     struct svi_incidents incidents;
-    char budgets[SVI_LOOK_BUDGETS_MAX][SVI_LOOK_BUDGET];
+    char budgets[SVI_PREVIEW_BUDGETS_MAX][SVI_PREVIEW_BUDGET];
     int budget_count;
-    char set[SVI_LOOK_BUDGET]; /* budget of the settings, if known: not run twice; else "" */
-    struct svi_preview_result result[1 + SVI_LOOK_BUDGETS_MAX]; /* by the settings, then by each budget */
+    char set[SVI_PREVIEW_BUDGET]; /* budget of the settings, if known: not run twice; else "" */
+    struct svi_preview_result result[1 + SVI_PREVIEW_BUDGETS_MAX]; /* by the settings, then by each budget */
     struct svi_alert_log log;                                   /* reused by all passes */
     struct svi_alert_plot *plot;
     struct svi_bytes json;

@@ -46,7 +46,7 @@ void svi_quality_report_put_head(const struct svi_quality_report *r, struct svi_
 void svi_quality_report_print(const struct svi_quality_report *r) {
     const struct svi_figure *f;
     const char *const *names = svi_stream_settings(r->stream)->task == SVS_REGRESS ? regress : classify;
-    struct svi_class_table_reserve classes;
+    struct svi_class_table classes;
     svi_quality_report_print_head(r);
     svi_engine_class_table(svi_stream_root(r->stream), false, &classes);
     svi_class_report_write(stdout, &classes, classes.count == 2 ? 1 : -1);
@@ -62,7 +62,7 @@ void svi_quality_report_print(const struct svi_quality_report *r) {
 }
 
 svs_code svi_quality_report_pack(const struct svi_quality_report *r, struct svi_bytes *out, svs_error *err) {
-    struct svi_class_table_reserve classes;
+    struct svi_class_table classes;
     struct svi_pack p;
     svi_pack_begin(&p, out);
     const struct svi_open_map map = svi_pack_open(&p);

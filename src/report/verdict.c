@@ -19,7 +19,7 @@ static bool verdict_no_better(struct svi_advantage a) {
 
 /* `priced`: class weights or costs make something other than accuracy the goal, so that accuracy is not held
  * against trivial baselines. */
-static void verdict_classes(const struct svi_standing *s, const struct svi_class_table_reserve *t,
+static void verdict_classes(const struct svi_standing *s, const struct svi_class_table *t,
                             double accuracy, bool priced, FILE *to) {
     char label[LABEL_BYTES];
     const struct svi_advantage *c = &s->commonest, *before = &s->same;
@@ -55,7 +55,7 @@ static void verdict_values(const struct svi_standing *s, const struct svi_figure
 }
 
 /* Did the class occur? Compared as text, since 7 in a setting may mean the number or the word. */
-static bool verdict_received(const struct svi_class_table_reserve *t, svs_value named) {
+static bool verdict_received(const struct svi_class_table *t, svs_value named) {
     char label[LABEL_BYTES], other[LABEL_BYTES];
     svs_value_text(named, label, sizeof label);
     for (int k = 0; k < t->count; k++)
@@ -64,7 +64,7 @@ static bool verdict_received(const struct svi_class_table_reserve *t, svs_value 
     return false;
 }
 
-static void verdict_named(const char *setting, svs_value named, const struct svi_class_table_reserve *t,
+static void verdict_named(const char *setting, svs_value named, const struct svi_class_table *t,
                           FILE *to) {
     char label[LABEL_BYTES];
     if (named.kind != SVS_NONE && !verdict_received(t, named))
@@ -74,7 +74,7 @@ static void verdict_named(const char *setting, svs_value named, const struct svi
 
 /* Reports classes in settings that never occurred, probably typing mistakes. Only at the end: a class may
  * arrive at any time. */
-static void verdict_settings(const struct svi_settings *s, const struct svi_class_table_reserve *t,
+static void verdict_settings(const struct svi_settings *s, const struct svi_class_table *t,
                              FILE *to) {
     struct svi_class_weights weights;
     struct svi_decision_cost cost;
@@ -98,7 +98,7 @@ static void verdict_settings(const struct svi_settings *s, const struct svi_clas
 
 void svi_verdict_write(svi_stream *stream, double now, FILE *to) {
     const struct svi_figure *f;
-    struct svi_class_table_reserve classes;
+    struct svi_class_table classes;
     struct svi_engine_standing standing;
     if (svi_stream_settings(stream)->method == SVI_METHOD_NONE)
         return;

@@ -57,7 +57,7 @@ static svs_code op_status(struct request *r) {
     const struct svi_figure *f;
     svi_stream *s = r->control->stream;
     const int count = svi_stream_figures(s, r->engine, r->now, &f);
-    struct svi_class_table_reserve classes;
+    struct svi_class_table classes;
     const bool keyed = r->key[0];
     svi_engine_class_table(r->engine, true, &classes);
     if (keyed)

@@ -177,7 +177,7 @@ static svs_code write_piece(struct writer *w, const struct svi_section *s, const
     if (size > 0)
         XXH3_64bits_update(&state, body, size);
     w->check = XXH3_64bits_digest(&state);
-    svi_store_word(check, SVI_LEAD_UINT64, w->check);
+    svi_pack_store_word(check, SVI_LEAD_UINT64, w->check);
     write_bytes(w, w->head.data, w->head.size);
     write_bytes(w, body, size);
     write_bytes(w, check, sizeof check);

@@ -11,14 +11,14 @@
 uint64_t svi_check_append(struct svi_pack *p, size_t start, uint64_t seed) {
     uint8_t item[SVI_CHECK_SIZE];
     uint64_t check = p->failed ? 0 : XXH3_64bits_withSeed(p->out->data + start, p->out->size - start, seed);
-    svi_store_word(item, SVI_LEAD_UINT64, check);
+    svi_pack_store_word(item, SVI_LEAD_UINT64, check);
     svi_pack_raw(p, item, sizeof item);
     return check;
 }
 
 void svi_put_word(struct svi_pack *p, const char *key, uint64_t bits) {
     uint8_t item[9];
-    svi_store_word(item, SVI_LEAD_UINT64, bits);
+    svi_pack_store_word(item, SVI_LEAD_UINT64, bits);
     svi_pack_text(p, key);
     svi_pack_raw(p, item, sizeof item);
 }

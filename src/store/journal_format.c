@@ -86,17 +86,17 @@ void svi_record_write(uint8_t *to, const struct svi_record *record, uint64_t sec
     memcpy(&now, &record->now, sizeof now);
     /* The order of svi_record_head's offsets. An int below 128 is one byte in msgpack: the kind. */
     *at++ = SVI_RECORD_LEAD;
-    at = svi_store_word(at, SVI_LEAD_UINT64, record->number);
+    at = svi_pack_store_word(at, SVI_LEAD_UINT64, record->number);
     *at++ = (uint8_t)record->kind;
-    at = svi_store_word(at, SVI_LEAD_DOUBLE, now);
-    at = svi_store_word(at, SVI_LEAD_UINT64, record->durable);
+    at = svi_pack_store_word(at, SVI_LEAD_DOUBLE, now);
+    at = svi_pack_store_word(at, SVI_LEAD_UINT64, record->durable);
     *at++ = SVI_LEAD_BIN32;
     memcpy(at, &size, sizeof size);
     at += sizeof size;
     if (record->size > 0)
         memcpy(at, record->payload, record->size);
     *chain = XXH3_64bits_withSeed(to, SVI_RECORD_HEAD + record->size, svi_record_seed(*chain, secret));
-    svi_store_word(at + record->size, SVI_LEAD_UINT64, *chain);
+    svi_pack_store_word(at + record->size, SVI_LEAD_UINT64, *chain);
 }
 
 bool svi_record_head(const uint8_t *at, struct svi_record *record) {

@@ -50,7 +50,7 @@ static void append_key(struct svi_archive *a, const char *name) {
 
 static void append_word(struct svi_archive *a, uint8_t lead, uint64_t bits) {
     uint8_t item[9];
-    svi_store_word(item, lead, bits);
+    svi_pack_store_word(item, lead, bits);
     archive_append(a, item, sizeof item);
 }
 

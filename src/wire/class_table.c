@@ -3,7 +3,7 @@
 #include "wire/pack.h"
 
 /* The figures of class k over the stream and, with names that end in .w, over the window. */
-static void put_class_figures(struct svi_pack *p, const struct svi_class_table_reserve *t, int k) {
+static void put_class_figures(struct svi_pack *p, const struct svi_class_table *t, int k) {
     static const char *const names[][5] = {{"support", "predicted", "precision", "recall", "f1"},
                                            {"support.w", "predicted.w", "precision.w", "recall.w", "f1.w"}};
     const struct svi_open_map map = svi_pack_open(p);
@@ -31,7 +31,7 @@ static void put_class_matrix(struct svi_pack *p, const char *key, const int64_t 
     }
 }
 
-void svi_put_class_table(struct svi_pack *p, const struct svi_class_table_reserve *t) {
+void svi_put_class_table(struct svi_pack *p, const struct svi_class_table *t) {
     if (t->count == 0)
         return;
     svi_put_array(p, "by_class", (size_t)t->count);

@@ -7,6 +7,6 @@
 /* Puts the pairs `by_class` and, where known, `confusion` and `confusion.w` into an open map; nothing if
  * t->count is 0. */
 struct svi_pack;
-void svi_put_class_table(struct svi_pack *p, const struct svi_class_table_reserve *t);
+void svi_put_class_table(struct svi_pack *p, const struct svi_class_table *t);
 
 #endif

@@ -112,7 +112,7 @@ struct svi_event {
         struct {
             const struct svi_figure *figures;
             int count;
-            struct svi_class_table_reserve classes;
+            struct svi_class_table classes;
         } stats;
         struct {
             svs_code code;

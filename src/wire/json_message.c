@@ -68,7 +68,7 @@ static void convert_real(struct conversion *c, double r) {
     uint64_t bits;
     memcpy(&bits, &r, sizeof bits);
     if (to)
-        c->pack.out->size += (size_t)(svi_store_word(to, SVI_LEAD_DOUBLE, bits) - to);
+        c->pack.out->size += (size_t)(svi_pack_store_word(to, SVI_LEAD_DOUBLE, bits) - to);
 }
 
 static const char *convert_number(struct conversion *c, const char *value) {

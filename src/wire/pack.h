@@ -71,7 +71,7 @@ void svi_pack_names(struct svi_pack *p, const char *const *names, int count); /*
 void svi_pack_raw(struct svi_pack *p, const void *bytes, size_t size);
 
 /* Writes an item of 64 bits (9 bytes): lead byte and big-endian bits. Returns the address after it. */
-static inline uint8_t *svi_store_word(uint8_t *to, uint8_t lead, uint64_t bits) {
+static inline uint8_t *svi_pack_store_word(uint8_t *to, uint8_t lead, uint64_t bits) {
     *to = lead;
     bits = htobe64(bits);
     memcpy(to + 1, &bits, sizeof bits);

@@ -17,13 +17,13 @@ static void check(const struct svi_acl *c) {
     for (int i = 0; i < c->count; i++) {
         const struct svi_client *one = &c->client[i];
         must(svi_key_check(one->key, &err) == SVS_OK &&
-             svi_client_check(one->name, one->roles, &err) == SVS_OK);
+             svi_acl_client_check(one->name, one->roles, &err) == SVS_OK);
         must(svi_acl_find(c, one->key) == one);
         must(i == 0 || strcmp(c->client[i - 1].key, one->key) < 0);
         for (int r = 0; r < SVI_ROLE_COUNT; r++)
-            (void)svi_client_may(one, (enum svi_role)r, "pump1");
-        must(!svi_client_may_send_as(one, "", 0) ||
-             svi_client_may_send_as(one, "pump1", 5)); /* bound, or free */
+            (void)svi_acl_client_may(one, (enum svi_role)r, "pump1");
+        must(!svi_acl_client_may_send_as(one, "", 0) ||
+             svi_acl_client_may_send_as(one, "pump1", 5)); /* bound, or free */
     }
 }
 

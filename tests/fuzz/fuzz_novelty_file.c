@@ -34,8 +34,8 @@ static void use(svs_novelty_model *m) {
     if (svs_novelty_score(m, &row, 0, 1, &novelty, NULL, NULL) == SVS_WRONG_DIMENSION)
         abort();
     svs_novelty_explain(m, x, adds, NULL);
-    if (svi_novelty_write(m, out, NULL) == SVS_OK) {
-        svs_novelty_model *again = svi_novelty_read(out, NULL);
+    if (svi_novelty_file_write(m, out, NULL) == SVS_OK) {
+        svs_novelty_model *again = svi_novelty_file_read(out, NULL);
         if (!again)
             abort();
         svs_novelty_free(&again);
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *bytes = malloc(size + 1);
     memcpy(bytes, data, size);
     mend(bytes, size);
-    svs_novelty_model *m = svi_novelty_decode(bytes, size, NULL);
+    svs_novelty_model *m = svi_novelty_file_decode(bytes, size, NULL);
     free(bytes); /* the model must not look back */
     if (m)
         use(m);

@@ -107,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *note = svi_reader_note(r);
     require(!note || svi_utf8_valid(note, strlen(note)));
     svi_reader_close(&r);
-    require(svi_features_check(s.names));
+    require(svi_feature_names_check(s.names));
     svi_shape_clear(&s);
     close(fd);
     return 0;

@@ -634,8 +634,8 @@ static void rows_of_files_lack_values(void **state) {
         if (svs_novelty_train(&r, NULL, &o, &m, &err) != SVS_OK)
             fail_msg("%s", err.text);
         assert_sound_model(m, x, n, k < 6);
-        assert_int_equal(svi_novelty_write(m, "gaps.novelty", &err), SVS_OK);
-        read = svi_novelty_read("gaps.novelty", &err);
+        assert_int_equal(svi_novelty_file_write(m, "gaps.novelty", &err), SVS_OK);
+        read = svi_novelty_file_read("gaps.novelty", &err);
         if (!read)
             fail_msg("%s", err.text);
         double before[50], after[50];

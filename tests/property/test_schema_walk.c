@@ -132,11 +132,11 @@ static void of_one(struct walk *w, const char *op, const char *more) {
 /* ---- what holds */
 
 static void check_schema(const struct svi_schema *s) {
-    assert_true(svi_features_check(s->shape.names));
+    assert_true(svi_feature_names_check(s->shape.names));
     assert_int_equal(s->shape.names_kept, svs_features_count(s->shape.names));
     if (!s->columns)
         return;
-    assert_true(svi_features_check(s->columns));
+    assert_true(svi_feature_names_check(s->columns));
     assert_true(!s->dirty && !s->mixed_now && s->hot_count == 0 && s->renewed_count == 0);
     int listed = 0, own = 0, shared = 0, hot = 0;
     for (int c = 0; c < s->columns_kept; c++) {

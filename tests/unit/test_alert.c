@@ -334,7 +334,7 @@ static void test_units_of_findings(void **state) {
         .name = "vibration", .unit = "mm/s", .before = 0.9, .after = 1.4, .deviation = 0.1};
     const struct svi_quality_line q = {
         .state = SVI_ALERT_OPEN, .stream = "s", .before = 0.04, .after = 0.17, .top = &moved, .count = 1};
-    svi_quality_text(text, &q);
+    svi_alert_quality_text(text, &q);
     assert_non_null(strstr(text, "; moved most: vibration 0.9 -> 1.4 mm/s"));
 }
 

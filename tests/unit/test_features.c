@@ -48,7 +48,7 @@ static void test_walk_against_array(void **state) {
         }
         assert_int_equal(svs_features_count(f), count);
         if (step % 100 == 0)
-            assert_true(svi_features_check(f));
+            assert_true(svi_feature_names_check(f));
     }
     for (int j = 0; j < count; j++)
         assert_string_equal(svs_features_name(f, j), names[j]);
@@ -67,11 +67,11 @@ static void test_names_stay_where_they_are(void **state) {
         assert_int_equal(svs_features_add(f, name, strlen(name), NULL), i + 1);
     }
     assert_ptr_equal(svs_features_name(f, 0), first);
-    assert_true(svi_features_is(f, 5, "n4", 2));
-    assert_false(svi_features_is(f, 5, "n5", 2));
-    assert_false(svi_features_is(f, 5, "n", 1));
-    assert_false(svi_features_is(f, -1, "n4", 2));
-    assert_false(svi_features_is(f, 901, "n4", 2));
+    assert_true(svi_feature_names_is(f, 5, "n4", 2));
+    assert_false(svi_feature_names_is(f, 5, "n5", 2));
+    assert_false(svi_feature_names_is(f, 5, "n", 1));
+    assert_false(svi_feature_names_is(f, -1, "n4", 2));
+    assert_false(svi_feature_names_is(f, 901, "n4", 2));
     assert_null(svs_features_name(f, 901));
     assert_null(svs_features_name(f, -1));
     svs_features_free(&f);
@@ -85,7 +85,7 @@ static void expect_refusal(svs_features *f, const char *name, size_t length, svs
     assert_int_equal(e.code, code);
     assert_non_null(strstr(e.text, text));
     assert_int_equal(svs_features_count(f), count);
-    assert_true(svi_features_check(f));
+    assert_true(svi_feature_names_check(f));
 }
 
 static void test_refusals(void **state) {

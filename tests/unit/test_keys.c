@@ -300,13 +300,13 @@ static void test_allow_file(void **state) {
     assert_int_equal(c.count, 2);
     const struct svi_client *pump = svi_acl_find(&c, a), *panel = svi_acl_find(&c, b);
     assert_string_equal(pump->name, "pump-1");
-    assert_true(svi_client_may(pump, SVI_ROLE_INGEST, "pump1"));
-    assert_false(svi_client_may(pump, SVI_ROLE_INGEST, "pump10"));
-    assert_false(svi_client_may(pump, SVI_ROLE_INGEST, "pump"));
-    assert_true(svi_client_may(pump, SVI_ROLE_SUBSCRIBE, "any"));
-    assert_false(svi_client_may(pump, SVI_ROLE_CONTROL, "any"));
-    assert_true(svi_client_may(panel, SVI_ROLE_CONTROL, "any"));
-    assert_false(svi_client_may(panel, SVI_ROLE_INGEST, "any"));
+    assert_true(svi_acl_client_may(pump, SVI_ROLE_INGEST, "pump1"));
+    assert_false(svi_acl_client_may(pump, SVI_ROLE_INGEST, "pump10"));
+    assert_false(svi_acl_client_may(pump, SVI_ROLE_INGEST, "pump"));
+    assert_true(svi_acl_client_may(pump, SVI_ROLE_SUBSCRIBE, "any"));
+    assert_false(svi_acl_client_may(pump, SVI_ROLE_CONTROL, "any"));
+    assert_true(svi_acl_client_may(panel, SVI_ROLE_CONTROL, "any"));
+    assert_false(svi_acl_client_may(panel, SVI_ROLE_INGEST, "any"));
     assert_null(svi_acl_find(&c, PRINTED_PUBLIC));
     assert_null(svi_acl_find(&c, ""));
     assert_int_equal(parse(&c, "", &err), SVS_OK);
@@ -391,9 +391,9 @@ static void test_sources(void **state) {
         struct svi_client one = {.roles = ""};
         svs_error err = {SVS_OK, ""};
         snprintf(one.roles, sizeof one.roles, "%s", cases[i].roles);
-        if (svi_client_check("name", one.roles, &err) != SVS_OK)
+        if (svi_acl_client_check("name", one.roles, &err) != SVS_OK)
             fail_msg("%s: %s", one.roles, err.text);
-        if (svi_client_may_send_as(&one, cases[i].src, strlen(cases[i].src)) != cases[i].may)
+        if (svi_acl_client_may_send_as(&one, cases[i].src, strlen(cases[i].src)) != cases[i].may)
             fail_msg("%s as '%s'", one.roles, cases[i].src);
     }
 }
@@ -414,7 +414,7 @@ static void test_allow_bytes(void **state) {
         }
         if (svi_acl_parse(&c, "f", text, (size_t)(i % 7 ? n : n * (i % 100) / 100), NULL) == SVS_OK)
             for (int k = 0; k < c.count; k++)
-                assert_int_equal(svi_client_check(c.client[k].name, c.client[k].roles, NULL), SVS_OK);
+                assert_int_equal(svi_acl_client_check(c.client[k].name, c.client[k].roles, NULL), SVS_OK);
     }
     svi_acl_clear(&c);
 }

@@ -21,13 +21,13 @@ static svs_code train(svs_error *err) {
 
 static svs_code write_file(svs_error *err) {
     unlink(path);
-    svs_code code = svi_novelty_write(oneclass.model, path, err);
+    svs_code code = svi_novelty_file_write(oneclass.model, path, err);
     assert_true((code == SVS_OK) == (access(path, F_OK) == 0));
     return code;
 }
 
 static svs_code read_file(svs_error *err) {
-    svs_novelty_model *m = svi_novelty_read(path, err);
+    svs_novelty_model *m = svi_novelty_file_read(path, err);
     svs_code code = m ? SVS_OK : err->code;
     svs_novelty_free(&m);
     return code;

@@ -441,26 +441,26 @@ static void test_store(void **unused) {
             size_t size = svi_random_below(&r, turn % 2 ? 8 : sizeof body);
             memset(body, (int)(in % 251), size);
             int64_t before = s.count, count = svi_random_below(&r, 3);
-            if (svi_random_below(&r, 5) && svi_store_push(&s, body, size, (uint32_t)in) == SVS_OK)
+            if (svi_random_below(&r, 5) && svi_outbox_store_push(&s, body, size, (uint32_t)in) == SVS_OK)
                 held[before] = in++;
             before = s.count;
-            svi_store_pop(&s, svi_random_below(&r, 3) ? 0 : count < s.count ? count : s.count);
+            svi_outbox_store_pop(&s, svi_random_below(&r, 3) ? 0 : count < s.count ? count : s.count);
             memmove(held, held + before - s.count, (size_t)s.count * sizeof *held);
             if (turn > 3 && s.count > 0 && svi_random_below(&r, 2)) {
                 const int64_t gone = svi_random_below(&r, (uint32_t)s.count);
-                svi_store_remove(&s, gone);
+                svi_outbox_store_remove(&s, gone);
                 memmove(held + gone, held + gone + 1, (size_t)(s.count - gone) * sizeof *held);
             }
-            assert_true(svi_store_check(&s));
+            assert_true(svi_outbox_store_check(&s));
             for (int64_t k = 0; k < s.count; k++) {
-                const struct svi_kept *kept = svi_store_at(&s, k);
+                const struct svi_kept *kept = svi_outbox_store_at(&s, k);
                 assert_int_equal(kept->pairs, held[k]);
                 for (size_t j = 0; j < kept->size; j += 1 + kept->size / 3)
                     assert_int_equal(s.block[kept->at + j], held[k] % 251);
             }
         }
         assert_true(in > 200);
-        svi_store_clear(&s);
+        svi_outbox_store_clear(&s);
     }
 }
 
@@ -1098,9 +1098,9 @@ static void test_checker(void **unused) {
     o->first++;
     assert_false(svi_outbox_check(o));
     o->first--;
-    svi_store_at(&o->store, 3)->at++;
+    svi_outbox_store_at(&o->store, 3)->at++;
     assert_false(svi_outbox_check(o));
-    svi_store_at(&o->store, 3)->at--;
+    svi_outbox_store_at(&o->store, 3)->at--;
     end(&b);
 }
 

@@ -81,7 +81,7 @@ static svs_code read_model(const uint8_t *bytes, size_t size, svs_error *err) {
 }
 
 static svs_code read_novelty(const uint8_t *bytes, size_t size, svs_error *err) {
-    svs_novelty_model *m = svi_novelty_decode(bytes, size, err);
+    svs_novelty_model *m = svi_novelty_file_decode(bytes, size, err);
     svs_code code = m ? SVS_OK : err->code;
     svs_novelty_free(&m);
     return code;

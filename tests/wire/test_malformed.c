@@ -344,7 +344,7 @@ static void read_novelty(const uint8_t *bytes, size_t size) {
     uint8_t *mended = malloc(size + 1);
     memcpy(mended, bytes, size);
     mend(mended, size);
-    svs_novelty_model *m = svi_novelty_decode(mended, size, &err);
+    svs_novelty_model *m = svi_novelty_file_decode(mended, size, &err);
     count(m ? SVS_OK : err.code, &err);
     free(mended);
     svs_novelty_free(&m);
@@ -397,7 +397,7 @@ static void test_novelty(void **state) {
     snprintf(path, sizeof path, "/tmp/test_malformed_%d", getpid());
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         svs_novelty_model *m = train_novelty(kinds[i], i == 0);
-        assert_int_equal(svi_novelty_write(m, path, NULL), SVS_OK);
+        assert_int_equal(svi_novelty_file_write(m, path, NULL), SVS_OK);
         svs_novelty_free(&m);
         begin();
         change_map(read_novelty, bytes, slurp(path, bytes, sizeof bytes));

@@ -67,8 +67,8 @@ static void test_round_trip(void **state) {
             double before[150], after[150];
             test_oneclass_make(&t, 150, 6, (svs_novelty_kernel)k, SVS_GAMMA_AUTO, scale);
             t.model->lags = 3, t.model->differences = true;
-            assert_int_equal(svi_novelty_write(t.model, path, NULL), SVS_OK);
-            svs_novelty_model *back = svi_novelty_read(path, NULL);
+            assert_int_equal(svi_novelty_file_write(t.model, path, NULL), SVS_OK);
+            svs_novelty_model *back = svi_novelty_file_read(path, NULL);
             assert_non_null(back);
             compare(t.model, back);
             svs_novelty_score(t.model, &t.rows, 0, 150, before, NULL, NULL);
@@ -85,18 +85,18 @@ static void test_damage(void **state) {
     static uint8_t bytes[60000];
     struct test_oneclass t;
     test_oneclass_make(&t, 60, 2, SVS_NOVELTY_RBF, SVS_GAMMA_GIVEN, true);
-    assert_int_equal(svi_novelty_write(t.model, path, NULL), SVS_OK);
+    assert_int_equal(svi_novelty_file_write(t.model, path, NULL), SVS_OK);
     const size_t n = slurp(bytes, sizeof bytes);
     assert_true(n > 200 && n < sizeof bytes);
     for (size_t i = 0; i < n; i++) {
         svs_error err = {0};
         bytes[i] ^= (uint8_t)(1 << i % 8);
-        assert_null(svi_novelty_decode(bytes, n, &err));
+        assert_null(svi_novelty_file_decode(bytes, n, &err));
         assert_true(err.code != SVS_OK && err.text[0]);
         bytes[i] ^= (uint8_t)(1 << i % 8);
         uint8_t *cut = malloc(i + 1); /* so that a sanitizer sees a read beyond the end */
         memcpy(cut, bytes, i);
-        assert_null(svi_novelty_decode(cut, i, &err));
+        assert_null(svi_novelty_file_decode(cut, i, &err));
         free(cut);
     }
     test_oneclass_free(&t);
@@ -199,7 +199,7 @@ static void refused(svs_code code, const char *part) {
     uint8_t bytes[4096];
     svs_error err = {0};
     const size_t size = make(bytes);
-    svs_novelty_model *m = svi_novelty_decode(bytes, size, &err);
+    svs_novelty_model *m = svi_novelty_file_decode(bytes, size, &err);
     if (m || err.code != code || !strstr(err.text, part))
         fail_msg("expected '%s', got %s: %s", part, svs_code_name(err.code), err.text);
     honest();
@@ -210,7 +210,7 @@ static void test_lies(void **state) {
     uint8_t bytes[4096];
     honest();
     size_t size = make(bytes);
-    svs_novelty_model *m = svi_novelty_decode(bytes, size, NULL);
+    svs_novelty_model *m = svi_novelty_file_decode(bytes, size, NULL);
     assert_non_null(m);
     assert_true(m->d == 2 && m->member[0].count == 2 && m->member[0].support[8] == 1 &&
                 m->member[0].support[2] == 0);
@@ -258,18 +258,18 @@ static void test_other_files(void **state) {
     svs_error err;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         spill(bad[i].text, strlen(bad[i].text));
-        assert_null(svi_novelty_read(path, &err));
+        assert_null(svi_novelty_file_read(path, &err));
         if (err.code != bad[i].code || !strstr(err.text, bad[i].part) || !strstr(err.text, path))
             fail_msg("%zu: %s: %s", i, svs_code_name(err.code), err.text);
     }
     struct test_oneclass t;
     struct svi_machine machine;
     test_oneclass_make(&t, 60, 2, SVS_NOVELTY_RBF, SVS_GAMMA_GIVEN, true);
-    assert_int_equal(svi_novelty_write(t.model, path, NULL), SVS_OK);
+    assert_int_equal(svi_novelty_file_write(t.model, path, NULL), SVS_OK);
     assert_int_equal(svi_machine_read(&machine, path, &err), SVS_UNAVAILABLE);
     assert_non_null(strstr(err.text, "svmstream novelty"));
-    assert_int_equal(svi_novelty_write(t.model, "/nowhere/at/all", &err), SVS_IO);
-    assert_null(svi_novelty_read("/nowhere/at/all", &err));
+    assert_int_equal(svi_novelty_file_write(t.model, "/nowhere/at/all", &err), SVS_IO);
+    assert_null(svi_novelty_file_read("/nowhere/at/all", &err));
     assert_int_equal(err.code, SVS_IO);
     test_oneclass_free(&t);
 }
