@@ -40,7 +40,7 @@ const struct svi_member svi_members[] = {
     {"pa-0.01", {"pa", "nlms"}, {-1, -1}, RAW, NULL, BOTH, 3, 0, {0}},
     {"adagrad", {"adagrad"}, {-1, -1}, RAW, NULL, CLASSES, 3, 0, {0}},
     {"products-0.3", {"products"}, {-1, -1}, PRODUCTS, NULL, BOTH, 7, 60, {60, 0.4, 0, 5, 0.35, 1}},
-    {"products-0.03", {"alsvm"}, {-1, -1}, PRODUCTS, NULL, CLASSES, 7, 60, {0}},
+    {"products-0.03", {"products"}, {-1, -1}, PRODUCTS, NULL, CLASSES, 7, 60, {0}},
     /* in a regression the mean of three of the last 5000 */
     {"nearest-200", {"nearest"}, {200, 5000}, NEAREST, NULL, BOTH, 8, 32768, {1800, 95, 0, 5, 0}},
     {"nearest-5000", {"nearest"}, {5000, 5000}, NEAREST, NULL, BOTH, 8, 32768, {0}},

@@ -257,7 +257,7 @@ static void walk(const char *threads, const char *novelty, const char *memory, b
             resume(&w);
         else if (what == 1 && k > 0 && w.idle == 0)
             drop(&w, k);
-        else if (what < 60 && w.skipped[k])
+        else if (what < 60 && w.alone[k])
             label(&w, k, what < 30 ? SVI_LABEL : SVI_FORGET);
         else
             for (int n = (int)svi_random_below(&w.random, 4); n >= 0; n--)
@@ -272,7 +272,7 @@ static void walk(const char *threads, const char *novelty, const char *memory, b
         assert_memory_equal(w.of_fleet[k].all.data, w.of_alone[k].all.data, w.of_alone[k].all.size);
         svi_bytes_clear(&w.of_fleet[k].all);
         svi_bytes_clear(&w.of_alone[k].all);
-        svi_stream_free(&w.skipped[k]);
+        svi_stream_free(&w.alone[k]);
     }
     assert_true(w.idle == 0 || w.forgotten > 50);
     svi_stream_free(&w.fleet);
