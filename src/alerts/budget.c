@@ -51,7 +51,7 @@ static double budget_part(const struct svi_budget *b, double of_all) {
 }
 
 /* At the end of a row: the excursions that this policy would have reported alone (budget.h, FLEET). */
-static void budget_count_findings(struct svi_budget *b) {
+static void budget_count_surprises(struct svi_budget *b) {
     struct svi_budget_share *s = &b->share;
     /* `most` 1 is the level without the factor. Measured with it, a high factor would hide the very findings
      * that it is computed from, and would then fall for want of them. */
@@ -379,7 +379,7 @@ void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
 
 void svi_budget_end(struct svi_budget *b) {
     if (b->share.policies > 0 && b->rows > EARLY)
-        budget_count_findings(b);
+        budget_count_surprises(b);
     /* Levels of a young stream move fast, so they are set more often. By row numbers, not by the clock: a
      * replay of the same rows sets the same levels. */
     if (b->rows % (b->rows <= EARLY ? 16 : 64) == 0)

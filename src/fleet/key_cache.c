@@ -36,7 +36,7 @@ struct svi_key_cache {
     MDB_txn *reader; /* NULL: there is none */
     bool reading;    /* it is of the newest state */
     size_t map;
-    uint64_t *gone; /* numbers to be removed at the next put */
+    uint64_t *removed; /* numbers to be removed at the next put */
     int64_t removed_count, removed_capacity;
     char path[256];
 };
@@ -124,7 +124,7 @@ void svi_key_cache_free(svi_key_cache **c) {
         mdb_txn_abort((*c)->reader);
     if ((*c)->env)
         mdb_env_close((*c)->env);
-    svi_free((*c)->gone);
+    svi_free((*c)->removed);
     svi_free(*c);
     *c = NULL;
 }
@@ -145,7 +145,7 @@ static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int 
     if (error)
         return error;
     for (int64_t i = 0; i < c->removed_count && !error; i++) {
-        MDB_val key = {sizeof c->gone[i], &c->gone[i]};
+        MDB_val key = {sizeof c->removed[i], &c->removed[i]};
         error = mdb_del(txn, c->table, &key, NULL);
         error = error == MDB_NOTFOUND ? 0 : error;
     }
@@ -186,9 +186,9 @@ svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, 
 }
 
 void svi_key_cache_drop(svi_key_cache *c, uint64_t number) {
-    if (!svi_grow(&c->gone, c->removed_count, &c->removed_capacity, 64, sizeof *c->gone))
+    if (!svi_grow(&c->removed, c->removed_count, &c->removed_capacity, 64, sizeof *c->removed))
         return; /* its bytes stay in the cache, and nothing refers to them */
-    c->gone[c->removed_count++] = number;
+    c->removed[c->removed_count++] = number;
 }
 
 /* ---- reading */

@@ -49,7 +49,7 @@ struct svi_key_table {
     size_t owner_places, owner_count;
     int64_t part_of_owner, beyond; /* keys of owners beyond that many each */
     int64_t count, in_memory;
-    struct svi_key_entry *first, *last, *newest, *oldest, *silent, *heard; /* heard: the last one */
+    struct svi_key_entry *first, *last, *newest, *oldest, *silent, *latest; /* heard: the last one */
     uint64_t turns;
     bool ordered; /* by turns: silent to heard */
 };
@@ -250,15 +250,15 @@ static struct svi_key_entry *sort_keys(svi_key_table *t, key_compare *compare) {
 /* ---- when they were heard */
 
 static void turn_append(svi_key_table *t, struct svi_key_entry *k) {
-    k->sooner = t->heard;
+    k->sooner = t->latest;
     k->later = NULL;
-    *(t->heard ? &t->heard->later : &t->silent) = k;
-    t->heard = k;
+    *(t->latest ? &t->latest->later : &t->silent) = k;
+    t->latest = k;
 }
 
 static void turn_leave(svi_key_table *t, struct svi_key_entry *k) {
     *(k->sooner ? &k->sooner->later : &t->silent) = k->later;
-    *(k->later ? &k->later->sooner : &t->heard) = k->sooner;
+    *(k->later ? &k->later->sooner : &t->latest) = k->sooner;
 }
 
 /* Until the order is asked for the turn is all that is noted: a stream without keys.idle never pays for the
@@ -273,7 +273,7 @@ void svi_key_table_touch(svi_key_table *t, struct svi_key_entry *k) {
 
 /* A list through `later` becomes that of the turns. */
 static void turns_take(svi_key_table *t, struct svi_key_entry *all) {
-    t->silent = t->heard = NULL;
+    t->silent = t->latest = NULL;
     for (struct svi_key_entry *k = all, *later; k; k = later) {
         later = k->later;
         turn_append(t, k);

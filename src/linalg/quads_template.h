@@ -342,7 +342,7 @@ typedef unsigned unsigneds_at __attribute__((vector_size(4 * SVI_QUAD), aligned(
 /* The whole number below or at v, 0 <= v < 2^32, with another one added. */
 INLINE void put_whole(uint32_t *to, quad v, quad more) {
     const quad near = (v + 0x1p52) - 0x1p52, whole = near - only(near > v, splat(1)) + more;
-    *(unsigneds_at *)to = (unsigneds) __builtin_convertvector(whole - 0x1p31, ints) ^ SVI_PAIR_CAME;
+    *(unsigneds_at *)to = (unsigneds) __builtin_convertvector(whole - 0x1p31, ints) ^ SVI_PAIR_TRUE;
 }
 
 static void judge(const struct svi_pair_units *u, const double *first, const double *second, const double *y,

@@ -73,7 +73,7 @@ struct svi_calibrator {
      * their probabilities. */
     double score[STEP], second[STEP];
     int waiting;
-    svi_reliability *judge;
+    svi_reliability *reliability;
     double slope[2];               /* more classes: a and its curvature */
     struct calibrator_curve two;   /* the curve of two classes */
     struct calibrator_curve *more; /* of more; NULL: no capacity yet for these and what follows */
@@ -177,7 +177,7 @@ void svi_calibrator_reset(svi_calibrator *c) {
     const size_t n = (size_t)c->max_classes;
     c->count = c->rarest = c->held[0] = c->held[1] = 0;
     c->waiting = 0;
-    c->judge = NULL;
+    c->reliability = NULL;
     c->placed = NULL;
     c->classes = 0;
     memset(c->seen, 0, n * sizeof *c->seen);
@@ -363,8 +363,8 @@ static __attribute__((noinline)) void calibrator_fold(svi_calibrator *c, double 
                                      .more_bend = c->two.more_bend,
                                      .sums = c->recent};
     c->quads->pairs(&law, &lesson, c->waiting);
-    if (c->judge)
-        svi_reliability_add_pairs(c->judge, c->quads, lesson.p[0], lesson.p[1], c->second, c->waiting);
+    if (c->reliability)
+        svi_reliability_add_pairs(c->reliability, c->quads, lesson.p[0], lesson.p[1], c->second, c->waiting);
     c->waiting = 0;
 }
 
@@ -373,11 +373,11 @@ void svi_calibrator_settle(svi_calibrator *c) {
         calibrator_fold(c, c->score[c->waiting - 1], c->second[c->waiting - 1]);
 }
 
-void svi_calibrator_learn_pair(svi_calibrator *c, double score, int truth, svi_reliability *judge) {
+void svi_calibrator_learn_pair(svi_calibrator *c, double score, int truth, svi_reliability *reliability) {
     /* Waiting samples belong to the figures that they arrived with. */
-    if (c->judge != judge) {
+    if (c->reliability != reliability) {
         svi_calibrator_settle(c);
-        c->judge = judge;
+        c->reliability = reliability;
     }
     const double bounded = svi_bounded(score, 1e100), second = truth;
     c->score[c->waiting] = bounded;

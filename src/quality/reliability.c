@@ -14,13 +14,13 @@
 #define BRIER_UNIT 0x1p30             /* 2 is below 2^32 of it */
 #define P_UNIT     0x1p30
 #define P_BITS     30
-#define CAME       SVI_PAIR_CAME
+#define TRUE_BIT   SVI_PAIR_TRUE
 #define COUNT_MAX  (INT64_MAX / 8)
 
 /* One sample, in integer units: rounding happens once, here, and never in a windowed sum. */
 struct outcome {
     uint32_t loss, brier, p;
-}; /* p has the bit CAME set if the outcome it is the probability of was true */
+}; /* p has the bit TRUE_BIT set if the outcome it is the probability of was true */
 
 /* Sums over a stretch in integers, so that removing a sample undoes adding it exactly. */
 struct totals {
@@ -74,12 +74,12 @@ static inline int reliability_bin(uint32_t p) {
 
 /* Adds an outcome to the sums (direction 1) or removes it (-1). */
 static inline void reliability_count(struct totals *t, struct outcome j, int direction) {
-    const uint32_t p = j.p & ~CAME;
+    const uint32_t p = j.p & ~TRUE_BIT;
     const int bin = reliability_bin(p);
     t->n += direction;
     t->loss += direction * (int64_t)j.loss;
     t->brier += direction * (int64_t)j.brier;
-    t->bin[bin].hits += direction * (int64_t)(j.p >> 31); /* CAME */
+    t->bin[bin].hits += direction * (int64_t)(j.p >> 31); /* TRUE_BIT */
     t->bin[bin].p += direction * (int64_t)p;
 }
 
@@ -98,13 +98,13 @@ static struct outcome reliability_update(const double *proba, int class_count, i
         brier = (proba[1] - (truth == 1)) * (proba[1] - (truth == 1));
     loss = loss < LOSS_MAX ? loss : LOSS_MAX;
     return (struct outcome){(uint32_t)(loss * LOSS_UNIT + 0.5), (uint32_t)(brier * BRIER_UNIT + 0.5),
-                            (uint32_t)(proba[top] * P_UNIT + 0.5) | (top == truth ? CAME : 0)};
+                            (uint32_t)(proba[top] * P_UNIT + 0.5) | (top == truth ? TRUE_BIT : 0)};
 }
 
 /* Totals are sums of doubles but exact as long as they stay below 2^53 units, since terms are whole units. */
 static inline void reliability_take(svi_reliability *r, struct outcome j) {
     /* The oldest sample of a full window is subtracted before its slot is overwritten. */
-    const uint32_t p = j.p & ~CAME;
+    const uint32_t p = j.p & ~TRUE_BIT;
     double *bin = r->bin[reliability_bin(p)];
     if (svi_stat_ring_full(&r->places))
         reliability_count(&r->recent, r->ring[r->places.slot], -1);
@@ -115,7 +115,7 @@ static inline void reliability_take(svi_reliability *r, struct outcome j) {
     r->loss += j.loss / LOSS_UNIT; /* terms of at least 2^-26: no sum of less than 2^53 of them rounds */
     r->brier += j.brier / BRIER_UNIT;
     bin[0]++;
-    bin[1] += j.p >> 31; /* CAME */
+    bin[1] += j.p >> 31; /* TRUE_BIT */
     bin[2] += p / P_UNIT;
 }
 
@@ -174,6 +174,6 @@ void svi_reliability_archive(struct svi_archive *a, svi_reliability *r) {
     svi_archive_bytes(a, "probabilities", r->ring, r->places.filled * (int64_t)sizeof *r->ring);
     /* The windowed sums are not archived: they are exact, so the samples give them back. */
     for (int64_t i = 0; i < r->places.filled && svi_archive_loading(a) && svi_archive_ok(a); i++)
-        if (svi_archive_check(a, (r->ring[i].p & ~CAME) <= (uint32_t)P_UNIT, "a probability is above 1"))
+        if (svi_archive_check(a, (r->ring[i].p & ~TRUE_BIT) <= (uint32_t)P_UNIT, "a probability is above 1"))
             reliability_count(&r->recent, r->ring[i], 1);
 }

@@ -168,7 +168,7 @@ static void judging_is_that_of_one_sample(void **unused) {
                 if (truth >= 1e-300) /* the logarithm is of normal numbers */
                     assert_int_equal(out.loss[k], whole(fmin(-svi_log(truth), u.loss_most) * u.loss));
                 assert_int_equal(out.brier[k], whole(off * off * u.brier));
-                assert_int_equal(out.p[k], whole(p[1][k] * u.p) | (y[k] > 0 ? SVI_PAIR_CAME : 0));
+                assert_int_equal(out.p[k], whole(p[1][k] * u.p) | (y[k] > 0 ? SVI_PAIR_TRUE : 0));
             }
         }
     }
