@@ -453,8 +453,10 @@ static int cmd_feed_run(const struct cli_args *a) {
     svi_bytes_clear(&f.message);
     svi_bytes_clear(&f.named);
     svi_cells_clear(&f.cells);
+    /* The close frees the link only: refusals and restarts stay in f.delivery for the summary. */
     if (code == SVS_OK || (f.acked && figures.put > 0))
         cmd_feed_summarise(&f, &figures, seconds);
+    /* Wrong columns are refused for good: the same command again would not send what is missing. */
     if (f.acked && figures.kept > 0 && code != SVS_OK && code != SVS_WRONG_COLUMNS)
         return cli_fail(a, "%s; %s", err.text,
                         f.replay ? "the same command again sends what is missing"

@@ -306,6 +306,7 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
     else if (at > from && at <= b->reached) /* stored and sent before, or next in line; likewise below */
         outbox_answer_settle(b, at, 0, a);
     else if (at >= first && at <= b->reached)
+        /* Nothing is lost: these samples are still stored, and are sent again. */
         outbox_answer_take_back(b, at - first);
     else {
         snprintf(reason, sizeof reason,
@@ -332,7 +333,8 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
     b->phase = SVI_LIVE;
     b->greeted = -1;
     b->heard = now;
-    /* The disk first: a release depends on it. */
+    /* The disk before this release, which depends on it; the one in outbox_answer_settle went by the former
+     * mark. */
     note_disk(b, a->durable, 0);
     outbox_answer_release(b);
     if (other || forgotten > 0)

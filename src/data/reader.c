@@ -423,10 +423,13 @@ static svs_code reader_sample(svi_reader *r, svs_error *err) {
     const bool ended = s->ended && !svi_input_pending(s);
     const size_t held = s->end - s->at;
     /* Decide on whichever limit comes first: lines, bytes (once there is a row), the end of the file, or
-     * silence. */
+     * silence.
+     * Sampled lines stay in the buffer, and a fill is only allowed with at most LONGEST_LINE + 1 bytes in
+     * it: beyond LONGEST_LINE the format decides by what it has. */
     const bool full = r->samples >= SAMPLE_LINES || held > LONGEST_LINE ||
                       (held >= SAMPLE_BYTES && svi_guess_rows(r->guess) > 0);
     const bool silent = !svi_input_pending(s) && svi_reader_wait(r) <= 0;
+    /* The sample is the whole file if the input has ended and every byte of it was sampled. */
     return enough || full || ended || silent ? reader_decide(r, ended && held == r->ahead, err) : SVS_OK;
 }
 

@@ -703,6 +703,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (!due && code == SVS_OK)
         code = engine_limit(e, m, &done.raw, err);
     svs_step step;
+    /* The sample is made here and not earlier: engine_limit may have replaced m->x by a clipped copy. */
     svs_sample sample = {.x = m->x, .d = m->d, .id = m->id, .y = m->y, .weight = m->weight};
     if (e->s->method == SVI_METHOD_NONE) /* nothing to learn, nothing to wait for */
         sample.id = sample.y = svs_none();
@@ -727,6 +728,8 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     const double *scores = step.scores;
     const int rows = step.rows, class_count = step.class_count;
     svi_refit_policy_score(e->refit, m, &step);
+    /* A sample without a label was not learned, so P is still that of before and its x'Px is asked for
+     * here. A learned one has it from the step, where it was computed before learning. */
     if (svi_quality_stage_needs_leverage(&e->quality_stage, &step))
         step.leverage = svi_learner_leverage(e->learner, m->x);
     engine_calibrate(e, scores, rows, class_count, &step);

@@ -213,6 +213,7 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     configure_novelty(e, c);
     configure_schema(e, c);
     configure_outliers(e, c);
+    /* The new policy may begin a refit here and copy the window: the learner must be the new one. */
     if (c->refits && !e->off)
         svi_refit_policy_replace(e->refit, &c->refit, e->learner, seen, e->time);
     else
@@ -223,6 +224,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     if ((e->s->serve == SVI_SERVE_LINEAR) != (c->to->serve == SVI_SERVE_LINEAR))
         svi_quality_stage_forget_online(&e->quality_stage);
     svi_engine_share_settings(e, c->shared);
+    /* What follows reads the new settings through e->s: drift, quality, rules. The old novelty alert was
+     * closed above, before its stage was replaced. */
     if (!(e->s->drift_rate > 0))
         svi_engine_end_drift(e, "drift.rate is 0");
     if (c->prices)

@@ -31,12 +31,14 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
                                    svs_error *err) {
     svs_model model;
     SVI_TRY(svi_engine_weights(e, &model, err));
+    /* The row is scored as it is: outliers are not clipped, though the stream would clip them. */
     double *x = engine_score_widen(e, m, model.d),
            *scores = svi_alloc_array((size_t)(model.rows + model.class_count) + 1, sizeof *scores);
     /* A feature that this sample would reassign still has the weight of the old value. */
     for (int i = 0; x && i < e->schema.renewed_count; i++)
         x[e->schema.renewed[i].feature] = 0;
     if (x && scores && model.d > 0) {
+        /* The scores of method auto come from a bank of learners, not from the weights in `model`. */
         if (model.elsewhere)
             svi_engine_bank_peek(e, x, scores);
         else

@@ -799,8 +799,8 @@ static svs_code table_make_dense(struct table_rows *t, svs_error *err) {
 
 /* Turns what was read into the table: the steps that need the whole file. */
 static svs_code table_finish(struct table_rows *t, struct svi_table *table, svs_error *err) {
-    /* The order matters: means go by the file's columns, so they come before the columns move; the width is
-     * final after that. */
+    /* The means go by the file's columns, so they come before the columns move. t->d stays the file's width
+     * until the check below, and becomes the table's after it. */
     if (table_fill_means(t, table, err) != SVS_OK || table_sort_classes(t, err) != SVS_OK ||
         table_move_columns(t, err) != SVS_OK)
         return err->code;

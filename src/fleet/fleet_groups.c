@@ -191,6 +191,8 @@ static void group_publish(struct svi_fleet *f, struct svi_alert_group *g, const 
                  svi_human_since(moment, first->since, ts));
         rest = end;
     }
+    /* The epoch of a key is larger by the keys removed before it began, since its events count from 0
+     * (`again`). */
     struct svi_event event = {.topic = SVI_TOPIC_ALERT,
                               .stream = f->stream.root->s->stream,
                               .epoch = f->stream.epoch + (entry ? entry->head.again : 0),

@@ -7,7 +7,8 @@
  * svs_model_decode is also called by subscribers: the payload may come from anybody, so lengths and ranges
  * are checked before they are used. The payload is copied once, without the weights, and the model's
  * strings stay in that copy: each is moved one byte towards its header to make space for a NUL after it.
- * That destroys the header, so the map must have been walked for the last time before strings are taken.
+ * That destroys the header, so the outer map is not walked after copy_parts. The inner maps, of calibration
+ * and schema, are walked later: no string is taken from them.
  * The weights, which may be nearly all of the payload, are copied directly to their place. */
 #include "formats/model_file.h"
 
@@ -281,6 +282,7 @@ static svs_code take_model(struct svi_owned_model *o, const uint8_t *map, size_t
         (code = take_classes(o, p.classes, err)) != SVS_OK ||
         (code = check_model(m, p.W.count, err)) != SVS_OK)
         return code;
+    /* The order from here: the calibration needs rows and classes, the schema the features' names. */
     if (p.method) {
         svi_item_read(p.method, &method);
         m->method = string_in_copy(o, &method);

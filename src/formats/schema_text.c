@@ -1,3 +1,5 @@
+/* A model's schema as text: a line for each column, then the calendar. The schema is decoded into a struct
+ * of its own, which is cleared on every path. */
 #include "formats/schema_text.h"
 
 #include <math.h>

@@ -341,10 +341,12 @@ void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own,
     const struct svi_weight weight = {own, factor};
     int64_t rebuilds = l->health.rebuilds;
     if (l->arrivals == 0)
+        /* The sums of all keys need a center for this key before its first sample is counted. */
         svi_prior_first(l, x);
     if (l->arrivals == 0 && !(l->prior && l->prior->in)) {
         svi_scaler_center(&l->scaler, x); /* the epoch before the first sample: centred there */
         svi_solve_empty(l);
+        /* Input 0 already had the row, in the coordinates of before: the center has just changed. */
         svi_transform_into(l, 0, x);
     }
     bool good = true, full = l->o.window > 0 && svi_ring_full(&l->window);
@@ -364,6 +366,7 @@ void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own,
     if (out->learned) {
         svi_prior_add_sample(l, x, weight.own, out);
         slide_learned(l);
+        /* This may count all samples held again: the new one must be in the ring and in held_learned. */
         svi_prior_learned(l);
         /* A turn of the ridge can find P lost, like a removal. */
         good &= svi_ridge_refresh(l);

@@ -284,6 +284,7 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
         SVI_TRY(svi_prior_sums_feature(to, from->identity[j], j, &place[j], err));
     for (int k = 0; k < from->labels; k++)
         SVI_TRY(svi_prior_sums_label(to, from->label[k], k, &label[k], err));
+    /* A part without features and labels has reserved nothing so far: `to` may have no arrays yet. */
     SVI_TRY(sums_reserve(to, to->n, to->labels, err));
     /* The triangle: entry (i, j) of the part belongs to (place_i, place_j), which may stand the other way
      * round. */

@@ -11,7 +11,7 @@
  * Early curvature comes from a wrong slope; a memory of half the samples seen forgets it.
  *
  * Read in order: the memory, the curve, two classes, more classes, the archive; then the fit to many scores,
- * which shares nothing but the law. */
+ * which shares nothing but the law and LEVERAGE. */
 #include "quality/calibrator.h"
 
 #include <math.h>
@@ -698,6 +698,7 @@ svs_code svi_calibrator_fit(const double *scores, const int32_t *label, int64_t 
     f.target = tried + rows + 1;
     f.proba = f.target + class_count;
     f.b = b;
+    /* The slopes begin at 2 and 1, like PAIR_SLOPE and MORE_SLOPE, but of scores of median size 1. */
     f.a = rows == 1 ? 2 : 1;
     memset(b, 0, (size_t)rows * sizeof *b);
     for (int64_t i = 0; i < n; i++)

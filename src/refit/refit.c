@@ -207,8 +207,8 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
         u->out.b[row] = -1;
         return SVS_OK;
     }
-    /* Warm start only from the same problem. Features and classes are only ever added, so comparing their
-     * numbers suffices. */
+    /* Warm start only from the same problem. Between two refits features and classes can only be added (a
+     * prune makes the policy forget all), so comparing their numbers suffices. */
     if (r->have && r->result.d == s->d && r->result.class_count == s->class_count) {
         start.b = start_weights(u, row);
         start.w = u->w;

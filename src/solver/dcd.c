@@ -49,6 +49,8 @@ INLINE bool dcd_visit(struct dcd *s, int64_t i, bool dense, int width, bool boun
     const int64_t *const span = dense ? NULL : svi_row_span(r, i), from = dense ? 0 : span[0],
                          to = dense ? 0 : span[1];
     double *v = w->v, f = w->bias_value != 0 ? w->bias_value * v[w->d] : 0;
+    /* Padded rows are 0 from d to width. v[d], the bias, lies in that range: it adds nothing to the
+     * product here and is not changed by rows_add below. */
     if (dense) {
         double product;
         w->kernels->rows_dot(x, 0, 1, width, v, &product);

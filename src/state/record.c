@@ -1,3 +1,5 @@
+/* Applying a record of the journal. Each kind calls the function that applied it the first time; what was
+ * refused then is refused again. Read svi_record_apply first, then the kinds. */
 #include "state/record.h"
 
 #include <inttypes.h>
@@ -70,6 +72,8 @@ static svs_code apply_command(svi_stream *stream, struct svi_settings *s, const 
                               svs_error *err) {
     struct svi_command c;
     svs_code code = svi_command_read(&c, r->payload, r->size, err);
+    /* A reset is of kind SVI_RECORD_RESET where it drops features and classes. It is of kind CONTROL with
+     * input of text rows, whose columns are fixed. */
     c.keeps_shape = r->kind == SVI_RECORD_CONTROL;
     if (code == SVS_OK)
         code = svi_stream_command(stream, &c, s, r->now, NULL, err);
@@ -109,6 +113,7 @@ svs_code svi_record_apply(svi_stream **stream, struct svi_settings *s, const str
         return SVS_OK;
     case SVI_RECORD_START:
         return apply_start(stream, s, r, err);
+    /* A process that ends publishes its model: the event counts, so it is numbered here too. */
     case SVI_RECORD_STOP:
         svi_engine_publish_model(svi_stream_root(*stream), true);
         return SVS_OK;
@@ -116,6 +121,8 @@ svs_code svi_record_apply(svi_stream **stream, struct svi_settings *s, const str
         return apply_clock(*stream, r, err);
     case SVI_RECORD_LOAD:
         return apply_load(*stream, s, r, err);
+    /* publish.seconds had passed, which is measured outside of the stream: model and stats went out.
+     * SVI_RECORD_TIME is time that the stream itself waited for: a deadline. */
     case SVI_RECORD_PUBLISH:
         svi_stream_publish_due(*stream, r->now);
         return SVS_OK;

@@ -633,6 +633,8 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
                                            .silent = true,
                                            .log = log};
     svs_code code;
+    /* The page cache may hold what a failed sync never wrote. It is dropped before anything is read, so
+     * that the recovery sees what is on the disk. */
     if ((code = svi_journal_forget(&w->dir, err)) != SVS_OK ||
         (code = svi_recover(&w->dir, &o, sink, user, &r, err)) != SVS_OK)
         return code;
@@ -647,6 +649,8 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     if (!(w->journal = svi_journal_new(&w->dir, &j, &r.found.end, err)))
         return err->code;
     w->stream = *stream;
+    /* Keys get their files before the first record: all that the recovery made without a place in a file
+     * is noted as changed here, for the next checkpoint. */
     if ((code = svi_stream_keep_keys(w->stream, &w->dir, err)) != SVS_OK)
         return code;
     w->keyed = svi_settings_keyed(s);

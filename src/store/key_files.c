@@ -184,6 +184,8 @@ static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct sv
     svs_code code = SVS_OK;
     uint64_t start = *offset; /* file offset of the buffer's first byte */
     const uint64_t end = budget < k->length - start ? start + budget : k->length;
+    /* The budget may end inside of a record, which is still visited whole. The 4 bytes more are for its
+     * length, so that `wanted` is above 0 while the length is unknown. */
     const size_t piece = budget < PIECE ? (size_t)budget + sizeof(uint32_t) : PIECE;
     size_t at = 0;
     buffer->size = 0;
@@ -192,6 +194,8 @@ static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct sv
         uint32_t need = 0;
         size_t length;
         const uint64_t left = k->length - start - at;
+        /* A record begins with its length, in bytes, which counts these 4 too. A length too small to be
+         * true is refused by svi_key_record_read, so `at` always moves on. */
         if (buffer->size - at >= sizeof need)
             memcpy(&need, buffer->data + at, sizeof need);
         if (buffer->size - at < sizeof need || buffer->size - at < need) { /* read the rest, and read ahead */

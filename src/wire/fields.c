@@ -1,3 +1,5 @@
+/* The keys of a msgpack map are read by a table (fields.h). The bytes were checked before: headers are
+ * trusted here. Read svi_fields_read, fields_take, field_value. */
 #include "wire/fields.h"
 
 #include <math.h>
@@ -57,6 +59,7 @@ static bool field_value(const struct svi_field *f, const uint8_t *at, const stru
                 return true;
             }
         return false;
+    /* `high` is the size of the destination, its NUL included: the length must be below it. */
     case SVI_FIELD_TEXT:
         if (item->type != SVI_STRING || item->length >= f->high || memchr(item->body, '\0', item->length))
             return false;
