@@ -124,9 +124,8 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
 
 /* ---- under a budget: what the detectors found */
 
-#define PLAINLY                                                                                              \
-    0.25 /* a feature is named if it lies this part as far outside as the farthest one, or more              \
-          *  \ */
+/* A feature is named if it lies at least this part as far outside as the farthest one. */
+#define PLAINLY 0.25
 
 /* The detector's evidence as a person reads it. Strings belong to the schema and are valid for
  * this report. */

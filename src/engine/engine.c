@@ -429,6 +429,7 @@ static bool engine_capacity_lasts(const struct svi_engine *e) {
  * otherwise the queue is empty.
  */
 static svs_code engine_reserve(struct svi_engine *e, const struct svi_message *m, bool fits, svs_error *err) {
+    e->capacity_d = -1; /* until all have agreed: what fails on the way is asked for again */
     if (!fits && !svi_alert_stage_has_capacity(e->novelty, m->d))
         SVI_TRY(svi_alert_stage_reserve(e->novelty, m->d, m->kind != SVI_DENSE, err));
     SVI_TRY(svi_alarm_reserve(&e->quality_stage.alarm, m->d, err));

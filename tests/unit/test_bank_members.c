@@ -7,6 +7,7 @@
 #include "support/quick.h"
 
 #include "bank/fourier_ridge.h"
+#include "bank/members.h"
 #include "bank/windows.h"
 #include "learner/learner_held.h"
 
@@ -185,8 +186,31 @@ static void what_is_taken_back_was_never_there(void **unused) {
     }
 }
 
+/* ---- the table */
+
+/* A name begins with what the member is, where it has figures after it: products-0.03 is of the kind
+ * products. Names are different, and members of one table stand together. */
+static void names_say_what_members_are(void **unused) {
+    (void)unused;
+    for (int i = 0; i < svi_member_count; i++) {
+        const struct svi_member *m = &svi_members[i];
+        const size_t kind = strcspn(m->name, "-");
+        assert_non_null(m->kind[0]);
+        if (strcmp(m->kind[0], "last") != 0)
+            assert_memory_equal(m->name, m->kind[0], kind);
+        for (int k = 0; k < i; k++) {
+            assert_string_not_equal(m->name, svi_members[k].name);
+            if (svi_members[k].ops == m->ops)
+                assert_ptr_equal(svi_members[i - 1].ops, m->ops);
+        }
+        assert_in_range(m->tasks, 1, 3);
+        assert_true(m->turn >= 1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_say_what_members_are),
         cmocka_unit_test(windows_are_learners_of_the_same_calls),
         cmocka_unit_test(what_is_taken_back_was_never_there),
     };
