@@ -200,7 +200,7 @@ void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit, int64
     const double quality = svi_figure_value(f, count, k->regress ? "keys_rmse" : "keys_accuracy");
     printf("%-18s %.0f\n", "alerts", svi_figure_value(f, count, "keys_alerts"));
     if (!isnan(k->same))
-        printf("%s_same%*s %.4f\n", name, 18 - (int)strlen(name) - 5, "", k->same);
+        printf("%s_no_change%*s %.4f\n", name, 18 - (int)strlen(name) - 10, "", k->same);
     if (!isnan(quality))
         printf("%s %.3f\n", name, quality);
 }

@@ -212,7 +212,7 @@ static void test_alert(void **state) {
     const msgpack_object *list = oracle_get(map, "top");
     assert_int_equal(list->via.array.size, 2);
     const msgpack_object *first = &list->via.array.ptr[0], *second = &list->via.array.ptr[1];
-    assert_keys(first, "feature value usual adds");
+    assert_keys(first, "feature value normal contribution");
     assert_memory_equal(oracle_get(first, "feature")->via.str.ptr, "vibration", 9);
     assert_true(oracle_get(first, "normal")->via.array.ptr[1].via.f64 == 1.3);
     assert_int_equal(oracle_get(second, "feature")->via.i64, 3);
