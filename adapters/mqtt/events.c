@@ -88,7 +88,7 @@ static void mqtt_events_publish(struct events *e, const struct subscription_even
     e->counters->lost += event->lost;
     e->counters->events++;
     e->text.size = 0;
-    /* A model is retained: whoever subscribes later has the newest at once. */
+    /* A model is retained: a later subscriber has the newest at once. */
     if (svi_json_msgpack(&e->text, event->payload, event->size, NULL) == SVS_OK)
         mqtt_broker_publish(e->broker, topic, e->text.data, e->text.size, event->kind == SVI_TOPIC_MODEL);
 }

@@ -42,39 +42,39 @@ void mqtt_missing_note(struct missing *m, const char *topic, const struct field 
 }
 
 /* The place with the most values that were not reported yet; NULL: there is none. */
-static struct missing_place *most_untold(struct missing *m) {
+static struct missing_place *most_unreported(struct missing *m) {
     struct missing_place *most = m->place;
     for (int i = 1; i < m->places; i++)
-        if (m->place[i].count - m->place[i].told > most->count - most->told)
+        if (m->place[i].count - m->place[i].reported > most->count - most->reported)
             most = &m->place[i];
-    return most->count > most->told ? most : NULL;
+    return most->count > most->reported ? most : NULL;
 }
 
 /* The first line comes at once, one with a new topic after BETWEEN; without news the pause doubles, so a
  * sensor that is broken for a week takes some hundred lines. */
 void mqtt_missing_turn(struct missing *m, double now) {
     char line[LINE];
-    const double pause = m->told == 0 ? 0 : m->news ? BETWEEN : m->pause;
+    const double pause = m->last_line == 0 ? 0 : m->news ? BETWEEN : m->pause;
     struct missing_place *p;
     int length = 0, left = 0;
-    if (now < m->told + pause || !(p = most_untold(m)))
+    if (now < m->last_line + pause || !(p = most_unreported(m)))
         return;
-    for (int i = 0; p && i < MAX_TOPICS_SHOWN; i++, p = most_untold(m)) {
+    for (int i = 0; p && i < MAX_TOPICS_SHOWN; i++, p = most_unreported(m)) {
         length += snprintf(line + length, sizeof line - (size_t)length, "%s%s %" PRId64 " (%s)",
                            i > 0 ? ", " : "", p->topic, p->count, p->last);
-        p->told = p->count;
+        p->reported = p->count;
     }
     /* What did not fit counts as reported, by the words "and others": else it would come up again and again.
      */
     for (int i = 0; i < m->places; i++) {
-        left += m->place[i].count > m->place[i].told;
-        m->place[i].told = m->place[i].count;
+        left += m->place[i].count > m->place[i].reported;
+        m->place[i].reported = m->place[i].count;
     }
     if (left > 0 || m->others > 0)
         snprintf(line + length, sizeof line - (size_t)length, ", and others");
     mqtt_log("values counted as missing, by topic (the last one): %s", line);
     m->others = 0;
     m->news = false;
-    m->told = now;
+    m->last_line = now;
     m->pause = fmin(fmax(BETWEEN, 2 * m->pause), PAUSE_MAX);
 }

@@ -13,16 +13,16 @@
 struct missing_place {
     char topic[120]; /* escaped, with the key of a value in an object */
     char last[24];   /* what it said */
-    int64_t count, told;
+    int64_t count, reported;
 };
 
 /* Zero-initialised: nothing has happened. */
 struct missing {
     struct missing_place place[MISSING_PLACES];
     int places;
-    int64_t others;     /* values of further topics */
-    bool news;          /* a topic that was never told */
-    double told, pause; /* svi_monotonic of the last line; seconds until the next one without news */
+    int64_t others;          /* values of further topics */
+    bool news;               /* a topic that was never reported */
+    double last_line, pause; /* svi_monotonic of the last line; seconds until the next one without news */
 };
 
 /* One more such value. */

@@ -136,7 +136,7 @@ static bool iso_time(const char *text, double *ts) {
     return true;
 }
 
-/* Milliseconds and microseconds are told by size: seconds of that size lie beyond the year 5138. */
+/* Milliseconds and microseconds differ by size: seconds of that size lie beyond the year 5138. */
 static bool mqtt_payload_take_ts(struct reading *r, const char *value) {
     struct field f = {0};
     char text[TEXT_MAX];

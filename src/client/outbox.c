@@ -319,7 +319,7 @@ static void outbox_advance(svs_outbox *b, double now) {
         svi_outbox_greet(b);
     }
     /* A bye is a courtesy: without an answer it counts as said. */
-    if (b->leaving == SVI_SAID_BYE && now >= b->asked + b->o.timeout)
+    if (b->leaving == SVI_SENT_BYE && now >= b->asked + b->o.timeout)
         b->leaving = SVI_LEFT;
     if (b->phase == SVI_GREETING && !b->ask && now >= b->asked + b->patience) {
         b->ask = true;
@@ -445,7 +445,7 @@ bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *siz
 void svs_outbox_sent(svs_outbox *b, double now) {
     /* No samples: in the live phase only bye is sent without any, in the greeting phase only hello. */
     if (b->framed == 0 && b->phase == SVI_LIVE) {
-        b->leaving = SVI_SAID_BYE;
+        b->leaving = SVI_SENT_BYE;
         b->asked = now;
         return;
     }
@@ -486,7 +486,7 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
         due = b->heard + b->o.timeout;
     else if (must_ask_about_disk(b))
         due = b->heard + b->ask_again;
-    else if (b->leaving == SVI_SAID_BYE)
+    else if (b->leaving == SVI_SENT_BYE)
         due = b->asked + b->o.timeout;
     if ((b->phase == SVI_LIVE && (can_send(b) || has_no_credit(b))) || bye_is_due(b))
         due = now;
@@ -499,7 +499,7 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
 void svs_outbox_broken(svs_outbox *b, double now) {
     (void)now;
     /* A paused outbox greets anyway when the pause ends; one that has said bye only waits for its answer. */
-    if (b->phase != SVI_PAUSED && b->o.release != SVS_OUTBOX_SENT && b->leaving < SVI_SAID_BYE)
+    if (b->phase != SVI_PAUSED && b->o.release != SVS_OUTBOX_SENT && b->leaving < SVI_SENT_BYE)
         svi_outbox_greet(b);
 }
 

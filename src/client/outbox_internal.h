@@ -70,7 +70,7 @@ enum svi_outbox_phase {
 };
 
 /* Progress of the farewell requested by svs_outbox_leave. */
-enum svi_outbox_leaving { SVI_STAYS = 0, SVI_LEAVES, SVI_SAID_BYE, SVI_LEFT };
+enum svi_outbox_leaving { SVI_STAYS = 0, SVI_LEAVES, SVI_SENT_BYE, SVI_LEFT };
 
 struct svs_outbox {
     svs_outbox_options o;

@@ -409,7 +409,7 @@ svs_code svs_outbox_reply(svs_outbox *b, const void *bytes, size_t length, doubl
         return code;
     /* Only the answer to a hello has `next` without `n`. */
     const bool hello = a.ok && a.n < 0 && a.next >= 0;
-    if (b->leaving >= SVI_SAID_BYE) { /* any other reply is late */
+    if (b->leaving >= SVI_SENT_BYE) { /* any other reply is late */
         b->leaving = hello || a.n >= 0 ? b->leaving : SVI_LEFT;
         return SVS_OK;
     }

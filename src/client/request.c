@@ -90,7 +90,7 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     const double end = svi_monotonic() + q->timeout;
     /* Failed handshakes matter only with keys: without, a failing peer is retried until the timeout. */
     const int events = ZMQ_EVENT_CONNECTED | (id.on ? SVI_HANDSHAKE_FAILED : 0) |
-                       (q->until_gone ? ZMQ_EVENT_DISCONNECTED : 0);
+                       (q->until_closed ? ZMQ_EVENT_DISCONNECTED : 0);
     void *context = zmq_ctx_new(), *monitor = NULL;
     if (!context)
         svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(errno));
@@ -101,7 +101,7 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     if (code == SVS_OK)
         code = request_converse(socket, monitor, id.on, s->ctl, q, reply, err);
     /* The same deadline covers the answer and the end of the process. */
-    if (code == SVS_OK && q->until_gone && is_granted(reply))
+    if (code == SVS_OK && q->until_closed && is_granted(reply))
         await_end(monitor, end);
     /* The monitor before its socket; the context last, which waits LINGER_MS at most for the request. */
     svi_monitor_free(&monitor, socket);

@@ -12,7 +12,7 @@ typedef void client_waiting(void *user, const char *address);
 struct client_question {
     const struct svi_bytes *request; /* msgpack */
     double timeout;                  /* seconds */
-    bool until_gone;                 /* after the answer, wait until the process has closed the connection */
+    bool until_closed;               /* after the answer, wait until the process has closed the connection */
     client_waiting *waiting;         /* NULL: no notice */
     void *user;                      /* of `waiting` */
 };

@@ -3,7 +3,7 @@
  *
  * The row that decoders write into, and the marks of its columns, are owned by the shape or shared by all
  * shapes that one thread serves in turn. Marks are never cleared: each row has a new round number, counted by
- * whoever owns the memory, so marks of another shape's row never match.
+ * no matter which shape owns the memory, so marks of another shape's row never match.
  *
  * Invariant: names_kept <= the number of names <= max_features, and marks hold no round above the current
  * one.

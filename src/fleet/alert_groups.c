@@ -7,7 +7,7 @@
  * which place an alert has.
  *
  * Invariants: group->open is the number of its open members, group->keys the number of different keys that
- * are or were in it, and group->told of these were reported. A key has at most one open alert in a group.
+ * are or were in it, and group->reported of these were reported. A key has at most one open alert in a group.
  * Read svi_alert_groups_open first. */
 #include "fleet/alert_groups.h"
 
@@ -299,7 +299,7 @@ static void group_forget_name(struct svi_alert_group *group, const char *name) {
 void svi_alert_groups_forget(struct svi_alert_group *group, const char *gone) {
     group_forget_name(group, gone);
     group->keys--;
-    group->told = group->told > group->keys ? group->keys : group->told;
+    group->reported = group->reported > group->keys ? group->keys : group->reported;
 }
 
 /* The leader's name moves to the front, whether or not it was among those named; the last name falls off if
@@ -346,10 +346,10 @@ static void group_archive(struct svi_archive *a, struct svi_alert_group *group) 
     svi_archive_uint64(a, "leader", &group->leader);
     svi_archive_int64(a, "alert", &group->alert, 0, MAX_COUNT);
     svi_archive_int64(a, "keys", &group->keys, 1, MAX_COUNT);
-    svi_archive_int64(a, "reported", &group->told, 0, MAX_COUNT);
+    svi_archive_int64(a, "reported", &group->reported, 0, MAX_COUNT);
     svi_archive_double(a, "due", &group->due);
     svi_archive_int(a, "severity", &group->severity, 0, 2);
-    svi_archive_int(a, "severity reported", &group->severity_told, 0, 2);
+    svi_archive_int(a, "severity reported", &group->severity_reported, 0, 2);
     svi_archive_int(a, "named", &group->named, 0, SVI_GROUP_NAMES);
     for (int i = 0; i < group->named && svi_archive_ok(a); i++) {
         svi_archive_text(a, "name", group->name[i], SVI_GROUP_KEY);

@@ -35,17 +35,17 @@ struct svi_group_first {
 struct svi_alert_group {
     uint64_t number; /* number of groups before it */
     uint64_t cause;
-    double last;       /* time of the last alert that opened */
-    bool by_arrival;   /* `last`, and the time of the first, are arrivals, not time stamps */
-    uint64_t leader;   /* number of the key under whose name the group is reported, ... */
-    int64_t alert;     /* ... and its alert */
-    int64_t open;      /* open alerts */
-    int64_t keys;      /* keys that belong or belonged to it */
-    int64_t told;      /* value of `keys` at the last report */
-    double due;        /* arrival clock: when the next report is due; INFINITY: none */
-    int severity;      /* the highest; 0: lowest, or none */
-    int severity_told; /* value at the last report */
-    int named;         /* used places of `name` and `alerts` */
+    double last;           /* time of the last alert that opened */
+    bool by_arrival;       /* `last`, and the time of the first, are arrivals, not time stamps */
+    uint64_t leader;       /* number of the key under whose name the group is reported, ... */
+    int64_t alert;         /* ... and its alert */
+    int64_t open;          /* open alerts */
+    int64_t keys;          /* keys that belong or belonged to it */
+    int64_t reported;      /* value of `keys` at the last report */
+    double due;            /* arrival clock: when the next report is due; INFINITY: none */
+    int severity;          /* the highest; 0: lowest, or none */
+    int severity_reported; /* value at the last report */
+    int named;             /* used places of `name` and `alerts` */
     char name[SVI_GROUP_NAMES][SVI_GROUP_KEY]; /* the leader's first */
     int64_t alerts[SVI_GROUP_NAMES];
     struct svi_group_first first;

@@ -178,7 +178,7 @@ void svi_fleet_lose(struct svi_fleet *f, const struct svi_key_entry *entry, cons
 }
 
 static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
-    /* The key's open alerts leave the totals before its groups are told, which may publish events of other
+    /* The key's open alerts leave the totals before its groups are updated, which may publish events of other
      * keys. The engine goes before the entry, which the table frees. */
     f->stream.others.open -= entry->last.open;
     svi_fleet_groups_drop(f, entry);
@@ -379,7 +379,7 @@ static double fleet_silent(struct svi_fleet *f) {
 }
 
 /* Runs before each element. Keys silent for longer than keys.idle are forgotten: the key of this element in
- * any case, as it must begin anew, and of the others at most MAX_FORGOTTEN_AN_ELEMENT, so that the element
+ * any case, as it must start again, and of the others at most MAX_FORGOTTEN_AN_ELEMENT, so that the element
  * does not wait for them. The times are arrivals, and elements that are still with a worker count, so any
  * number of threads forgets the same keys. */
 static void fleet_forget_idle(struct svi_fleet *f, const char *key, double now) {

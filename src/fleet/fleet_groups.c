@@ -11,8 +11,8 @@
  * (alerts/rules.h).
  *
  * A group is published in the name of its first key, the leader. Where that is dropped, the next one leads,
- * with an event that opens its own alert. Numbers of events (entry->head.told) and groups are part of the
- * state. Read svi_fleet_publish_alert first, then group_open, group_close and svi_fleet_groups_drop. */
+ * with an event that opens its own alert. Numbers of events (entry->head.published) and groups are part of
+ * the state. Read svi_fleet_publish_alert first, then group_open, group_close and svi_fleet_groups_drop. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,12 +134,12 @@ static void group_line(const struct svi_fleet *f, const struct svi_alert_group *
 
 /* Numbered, in the name of a key (NULL: of the samples without one). */
 static void group_send(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_event *event) {
-    event->seq = entry ? entry->head.told++ : f->stream.root->seq[SVI_TOPIC_ALERT]++;
+    event->seq = entry ? entry->head.published++ : f->stream.root->seq[SVI_TOPIC_ALERT]++;
     svi_stream_send(&f->stream, event);
 }
 
 /* Publishes an event of the group, with the keys that it is about, and remembers what consumers know by now:
- * `told` keys, the severity, and that nothing is due. */
+ * `reported` keys, the severity, and that nothing is due. */
 static void group_send_named(struct svi_fleet *f, struct svi_alert_group *g, struct svi_key_entry *entry,
                              struct svi_event *event, const char *rest) {
     const char *named[SVI_GROUP_NAMES];
@@ -152,8 +152,8 @@ static void group_send_named(struct svi_fleet *f, struct svi_alert_group *g, str
     event->as.alert.named = named;
     event->as.alert.alerts = g->alerts;
     event->as.alert.named_count = g->named;
-    g->told = g->keys;
-    g->severity_told = g->severity;
+    g->reported = g->keys;
+    g->severity_reported = g->severity;
     g->due = INFINITY;
     group_send(f, entry, event);
 }
@@ -226,7 +226,7 @@ static void group_publish(struct svi_fleet *f, struct svi_alert_group *g, const 
 
 /* An alert opens. False: it goes out as it is. */
 /* The first alert of a group returns false: it goes out as its engine wrote it, and the group keeps what it
- * needs to speak again. `told` 0 tells a new group from one that has been reported. */
+ * needs to speak again. `reported` 0 tells a new group from one that has been reported. */
 static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_event *event) {
     const struct svi_alert_event *a = &event->as.alert;
     const double window = group_window(f, event);
@@ -240,18 +240,18 @@ static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const s
         return false;
     const int severity = group_severity(a);
     g->severity = severity > g->severity ? severity : g->severity;
-    if (g->told == 0) {
+    if (g->reported == 0) {
         group_keep(&g->first, group_remainder(f, event->key, a->text), a);
         g->by_arrival = event->ts == f->stream.arrival;
-        g->told = 1;
-        g->severity_told = g->severity;
+        g->reported = 1;
+        g->severity_reported = g->severity;
         return false;
     }
     /* Doubling bounds the number of updates by the logarithm of the number of keys. What is held back
      * meanwhile is reported after GROUP_WAIT seconds at the latest. */
-    if (g->keys >= 2 * g->told || g->severity > g->severity_told)
+    if (g->keys >= 2 * g->reported || g->severity > g->severity_reported)
         group_publish(f, g, "update", event->ts);
-    else if (g->keys > g->told)
+    else if (g->keys > g->reported)
         g->due = fmin(g->due, f->stream.arrival + GROUP_WAIT);
     return true;
 }
@@ -268,7 +268,7 @@ static bool group_update(struct svi_fleet *f, struct svi_key_entry *entry, struc
     g->severity = severity > g->severity ? severity : g->severity;
     if (leads)
         group_send_named(f, g, entry, event, group_remainder(f, event->key, a->text));
-    else if (g->severity > g->severity_told)
+    else if (g->severity > g->severity_reported)
         group_publish(f, g, "update", event->ts);
     return true;
 }

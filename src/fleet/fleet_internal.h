@@ -175,7 +175,7 @@ struct svi_key_list {
 };
 
 /* Keys that are no more, as records. */
-struct svi_keys_gone {
+struct svi_keys_removed {
     struct svi_bytes records;
     struct svi_key_sum sum; /* of the hashes they had */
 };
@@ -188,13 +188,13 @@ struct svi_fleet_kept {
     svs_code failed;      /* why writing failed */
     uint32_t generation;  /* of changes; grows with each checkpoint */
     struct svi_key_list changed,
-        pending;                      /* keys changed since the last checkpoint; to be written for this one */
-    struct svi_keys_gone gone, going; /* removed keys, likewise */
-    size_t next;                      /* index in `pending` of the next key to write */
-    struct svi_key_sum sum;           /* of the valid records */
-    uint64_t alive;                   /* bytes of these */
-    uint64_t stale;                   /* bytes of records of keys that have changed or are pending */
-    uint64_t tidied;                  /* bytes rewritten so far */
+        pending; /* keys changed since the last checkpoint; to be written for this one */
+    struct svi_keys_removed gone, going; /* removed keys, likewise */
+    size_t next;                         /* index in `pending` of the next key to write */
+    struct svi_key_sum sum;              /* of the valid records */
+    uint64_t alive;                      /* bytes of these */
+    uint64_t stale;                      /* bytes of records of keys that have changed or are pending */
+    uint64_t tidied;                     /* bytes rewritten so far */
 };
 
 struct svi_fleet {
@@ -234,7 +234,7 @@ struct svi_fleet {
     double silent_since;                /* its svi_fleet_last_arrival */
     uintptr_t pages;                    /* svi_large_pages_begin */
     double now;                         /* arrival clock of the element at hand, or the last one */
-    bool told;                          /* it was reported that keys cannot leave memory */
+    bool reported_full;                 /* it was reported that keys cannot leave memory */
     int patience;                       /* calls until that is tried again */
 };
 

@@ -242,7 +242,7 @@ svs_code svi_stream_keep_keys(svi_stream *s, const struct svi_state_dir *dir, sv
  * first, as no step after `generation++` may fail. */
 static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
     const struct svi_key_list spare = k->pending;
-    const struct svi_keys_gone unused = k->going;
+    const struct svi_keys_removed unused = k->going;
     /* From k->next on: what comes before has been written. */
     bool left = k->going.records.size > 0;
     for (size_t i = k->next; i < spare.count && !left; i++)
@@ -255,7 +255,7 @@ static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
         k->pending = k->changed;
         k->changed = (struct svi_key_list){spare.at, 0, spare.capacity};
         k->going = k->gone;
-        k->gone = (struct svi_keys_gone){.records = unused.records};
+        k->gone = (struct svi_keys_removed){.records = unused.records};
         k->gone.records.size = 0;
     } else {
         for (size_t i = 0; i < k->changed.count; i++)

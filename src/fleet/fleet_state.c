@@ -54,7 +54,7 @@ static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_
     hash_number(&state, n->head.note);
     hash_number(&state, n->head.rests);
     hash_number(&state, n->head.again);
-    hash_number(&state, n->head.told);
+    hash_number(&state, n->head.published);
     XXH3_128bits_update(&state, hashed, size);
     XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(&state));
     memcpy(out, hash.digest, sizeof hash.digest);
@@ -184,12 +184,12 @@ void svi_fleet_evict(struct svi_fleet *f) {
         const int64_t beyond = svi_key_table_in_memory(f->table) - most + some;
         if (evict_some(f, beyond < MAX_EVICTIONS_AT_ONCE ? (int)beyond : MAX_EVICTIONS_AT_ONCE, &err) ==
             SVS_OK) {
-            f->told = false;
+            f->reported_full = false;
             continue;
         }
-        if (!f->told)
+        if (!f->reported_full)
             svi_publish_error(f->stream.root, err.code, err.text, NULL, 0, f->now);
-        f->told = true;
+        f->reported_full = true;
         f->patience = PATIENCE;
         return;
     }
@@ -365,7 +365,7 @@ void svi_fleet_states_archive(struct svi_archive *a, svi_stream *s) {
     }
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
-    /* The order of the records means nothing: keys are sorted by their numbers, and the queue is made anew.
+    /* The order of the records means nothing: keys are sorted by their numbers, and the queue is rebuilt.
      */
     svi_key_table_sort(f->table);
     (void)svi_fleet_queue_all(f, a->err);

@@ -85,8 +85,8 @@ void svi_key_queue_set(struct svi_key_queue *q, struct svi_key_entry *key, doubl
     queue_sink(q, key->queued - 1);
 }
 
-/* A deadline that only moves later needs no move now: whoever takes the first key checks its time and places
- * it again (fleet_time.c). */
+/* A deadline that only moves later needs no move now: the caller that takes the first key checks its time and
+ * places it again (fleet_time.c). */
 void svi_key_queue_put_off(struct svi_key_queue *q, struct svi_key_entry *key, double due) {
     if (key->queued == 0 || due < q->at[key->queued - 1].due)
         svi_key_queue_set(q, key, due);

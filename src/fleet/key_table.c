@@ -135,7 +135,7 @@ static void owner_leave(svi_key_table *t, uint64_t owner) {
 }
 
 /* The sum is kept up to date for one part, that of the last call; another part, after other settings, is
- * added up anew. */
+ * added up again. */
 int64_t svi_key_table_beyond(svi_key_table *t, int64_t part) {
     if (part == t->part_of_owner)
         return t->beyond;

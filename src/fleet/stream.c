@@ -147,7 +147,7 @@ void svi_stream_encode(svi_stream *s, unsigned topics) {
     s->encoded = topics;
 }
 
-/* After a journal was repeated (muted) the rate starts anew: what was repeated did not come within this
+/* After a journal was repeated (muted) the rate starts again: what was repeated did not come within this
  * time. Lacks of memory during it are of the past as well. */
 void svi_stream_mute(svi_stream *s, bool muted) {
     struct svi_engine *root = svi_stream_settle(s);
@@ -257,10 +257,10 @@ svs_code svi_stream_model_event(svi_stream *s, const char *key, svs_model *m, st
     return code;
 }
 
-svs_code svi_stream_bank_event(svi_stream *s, const char *key, struct svi_bank_description *told,
+svs_code svi_stream_bank_event(svi_stream *s, const char *key, struct svi_bank_description *description,
                                struct svi_event *event, svs_error *err) {
     svi_engine *e = svi_stream_engine(s, key, err);
-    svs_code code = e ? svi_engine_bank_event(e, told, event, err) : err->code;
+    svs_code code = e ? svi_engine_bank_event(e, description, event, err) : err->code;
     event->key = s->keyed ? key : NULL;
     event->epoch = s->epoch; /* asked for, it has that of the stream; published, that of the key */
     return code;

@@ -64,7 +64,7 @@ svi_engine *svi_stream_engine_of(svi_stream *s, const struct svi_command *c, cha
  * nothing is published. */
 svs_code svi_stream_model_event(svi_stream *s, const char *key, svs_model *m, struct svi_event *event,
                                 svs_error *err);
-svs_code svi_stream_bank_event(svi_stream *s, const char *key, struct svi_bank_description *told,
+svs_code svi_stream_bank_event(svi_stream *s, const char *key, struct svi_bank_description *description,
                                struct svi_event *event, svs_error *err);
 
 /* svi_engine_score by the engine of the key that the next element names, else of `key`. An unknown key is

@@ -128,7 +128,7 @@ void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const st
 
 void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k) {
     int n = g->n, count = g->filled;
-    /* Emptied first, so that what is in the block is added once, whoever reads `filled` next. */
+    /* Emptied first, so that what is in the block is added once, no matter what reads `filled` next. */
     g->filled = 0;
     if (n < BLAS_FROM) {
         k->gram(g->g, n, g->block, n, g->weight, count);

@@ -231,7 +231,7 @@ void svi_learner_store_free(svs_learner *l);
 double svi_learner_store_bytes(const svs_learner *l);
 double svi_learner_store_memory(const svs_options *o, int d, int classes); /* bytes at most */
 /* Doubles of `packed`. */
-static inline size_t svi_packed_room(int features, int rows) {
+static inline size_t svi_packed_capacity(int features, int rows) {
     return svi_alsvm_packed(features + 1, rows) + 5 * ((size_t)features + 1);
 }
 

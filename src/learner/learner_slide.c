@@ -150,7 +150,7 @@ static void slide_note_drift(svs_learner *l, const struct svi_change *c, const d
 }
 
 /* Where features are unscaled: has one lost energy that cost digits? A category that no sample has any more
- * loses all of it at no cost; its peak begins anew at what it is now. */
+ * loses all of it at no cost; its peak begins again at what it is now. */
 static bool slide_drop_counts(svs_learner *l) {
     const struct svi_energy *e = l->energy;
     const double inverse = e->energy[0] > 0 ? 1 / e->energy[0] : 0;
@@ -248,7 +248,7 @@ static bool slide_add_and_remove(svs_learner *l, const struct slide_leaving *lea
             !slide_removal_alarms(l, &change[1], 1, leaving, energy, slide_age_weight(l, leaving, l->order));
         good &= !slide_dwarfs_rest(l, leaving, weight, out->target);
     }
-    /* A direction that P hardly knew: 1 + s x'Px is large, and the addition costs P so many digits along it.
+    /* A direction that P hardly knew: 1 + s x'Px is large, and the addition costs P as many digits along it.
      */
     const double ratio = change[0].leverage / change[0].inverse_weight;
     if (l->o.window && ratio > LEVERAGE_DRIFT) {

@@ -31,7 +31,7 @@ static void store_dims(const svs_options *o, int features, int rows, int classes
     dims[CLASSES] = classes;
     dims[HELD] = o->class_rule == SVS_CLASSES_BALANCED ? classes : 0;
     dims[EACH] = features % 2 == 0 ? features + 1 : (features + 1) / 2; /* divides what is packed */
-    dims[PACKED] = packs ? (int32_t)(svi_packed_room(features, rows) / (size_t)dims[EACH]) : 0;
+    dims[PACKED] = packs ? (int32_t)(svi_packed_capacity(features, rows) / (size_t)dims[EACH]) : 0;
     dims[FLAGS] = (o->max_features + 7) / 8;
 }
 

@@ -21,7 +21,7 @@
 /* Infinite values of the other sign: the first real value replaces them in any comparison. */
 static void extremes_empty(struct svi_extremes *e, int d) {
     static const bool highest[SVI_EXTREMES] = {
-        [SVI_HIGH] = true, [SVI_HIGH_2] = true, [SVI_USUAL_HIGH] = true};
+        [SVI_HIGH] = true, [SVI_HIGH_2] = true, [SVI_NORMAL_HIGH] = true};
     for (int k = 0; k < SVI_EXTREMES; k++)
         for (int j = 0; j < d; j++)
             e->value[k][j] = highest[k] ? -INFINITY : INFINITY;
@@ -62,8 +62,8 @@ static void extremes_add(struct svi_extremes *e, const double *x, int d) {
 
 /* Extends the normal quantiles of feature j; fmin and fmax ignore NaN. */
 static void extremes_widen(struct svi_extremes *e, int j, double low, double high) {
-    e->value[SVI_USUAL_LOW][j] = fmin(e->value[SVI_USUAL_LOW][j], low);
-    e->value[SVI_USUAL_HIGH][j] = fmax(e->value[SVI_USUAL_HIGH][j], high);
+    e->value[SVI_NORMAL_LOW][j] = fmin(e->value[SVI_NORMAL_LOW][j], low);
+    e->value[SVI_NORMAL_HIGH][j] = fmax(e->value[SVI_NORMAL_HIGH][j], high);
 }
 
 /* Adds both highest and both lowest values, since the second ones may still be extremes of the sum. */
@@ -73,7 +73,7 @@ static void extremes_merge(struct svi_extremes *to, const struct svi_extremes *f
         extremes_raise(to, j, from->value[SVI_HIGH_2][j]);
         extremes_lower(to, j, from->value[SVI_LOW][j]);
         extremes_lower(to, j, from->value[SVI_LOW_2][j]);
-        extremes_widen(to, j, from->value[SVI_USUAL_LOW][j], from->value[SVI_USUAL_HIGH][j]);
+        extremes_widen(to, j, from->value[SVI_NORMAL_LOW][j], from->value[SVI_NORMAL_HIGH][j]);
     }
     to->rows += from->rows;
 }
@@ -238,7 +238,7 @@ static void range_find_far(struct svi_range *r, const double *rows, int count) {
     const struct svi_extremes *all = &r->of[SVI_RANGE_ALL];
     r->counts = r->counts || all->rows >= SVI_RANGE_ROWS;
     for (int j = 0; j < r->d; j++)
-        r->width[j] = fmax(0, all->value[SVI_USUAL_HIGH][j] - all->value[SVI_USUAL_LOW][j]);
+        r->width[j] = fmax(0, all->value[SVI_NORMAL_HIGH][j] - all->value[SVI_NORMAL_LOW][j]);
     r->far_count = 0;
     for (int i = 0; i < count; i++)
         svi_range_put(r, rows, i);

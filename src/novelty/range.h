@@ -45,7 +45,7 @@
 
 /* Rows of d values: per feature the highest and second highest value, the lowest and second lowest, and the
  * lowest 5 % and highest 95 % quantile; infinite while there is none. */
-enum { SVI_HIGH, SVI_HIGH_2, SVI_LOW, SVI_LOW_2, SVI_USUAL_LOW, SVI_USUAL_HIGH, SVI_EXTREMES };
+enum { SVI_HIGH, SVI_HIGH_2, SVI_LOW, SVI_LOW_2, SVI_NORMAL_LOW, SVI_NORMAL_HIGH, SVI_EXTREMES };
 
 struct svi_extremes {
     int64_t rows;                /* rows added */

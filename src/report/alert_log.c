@@ -45,7 +45,7 @@ static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event 
     /* Further keys are not counted, so that memory does not grow with the stream. */
     if (i == SVI_ALERT_LOG_KEYS)
         return;
-    if (!svi_grow(&l->keys, i, &l->key_room, 16, sizeof *l->keys)) {
+    if (!svi_grow(&l->keys, i, &l->key_capacity, 16, sizeof *l->keys)) {
         l->failed = true;
         return;
     }
@@ -237,7 +237,7 @@ void svi_alert_log_reset(struct svi_alert_log *l) {
                                   .open = l->open,
                                   .open_capacity = l->open_capacity,
                                   .keys = l->keys,
-                                  .key_room = l->key_room,
+                                  .key_capacity = l->key_capacity,
                                   .events = l->events};
     empty.events.size = 0;
     *l = empty;

@@ -60,7 +60,7 @@ struct svi_alert_log {
     double longest, lasted; /* durations of closed alerts: the longest, and the sum */
     struct svi_alert_kind kinds[SVI_ALERT_LOG_KINDS], judges[SVI_ALERT_LOG_KINDS];
     struct svi_alert_key *keys; /* in the order of their first report */
-    int64_t key_count, key_room;
+    int64_t key_count, key_capacity;
     struct svi_alert_episode *open; /* the open alerts */
     int64_t open_count, open_capacity;
     struct svi_bytes events; /* a msgpack map each */

@@ -380,8 +380,8 @@ static void intake_send(struct svi_intake *in, const struct svi_batch *b, int i,
 /* Sends the held replies whose events are published. A client that has its reply may rely on the events of
  * its samples being on their way; a reply therefore waits until they are. */
 static void intake_send_held(struct svi_intake *in, const struct svi_batch *b) {
-    const uint64_t told = svi_stream_published(in->control->stream);
-    while (in->held_first < in->held_count && in->held_reply[in->held_first].after <= told) {
+    const uint64_t published = svi_stream_published(in->control->stream);
+    while (in->held_first < in->held_count && in->held_reply[in->held_first].after <= published) {
         const struct svi_held_reply *h = &in->held_reply[in->held_first++];
         intake_send(in, b, h->message, in->held_bytes.data + h->at, h->size, SVS_OK);
     }

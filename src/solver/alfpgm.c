@@ -115,7 +115,7 @@ static void alfpgm_take(struct alfpgm *s, int64_t i) {
 }
 
 /* The free rows of the last working set, up to half of the next. They are those whose optimum depends on
- * each other most; chosen anew each time, pairs undo what the round before did. */
+ * each other most; chosen again each time, pairs undo what the round before did. */
 static void alfpgm_carry_over(struct alfpgm *s) {
     int kept = 0, before = s->count;
     for (int b = 0; b < before; b++)

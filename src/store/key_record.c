@@ -49,7 +49,7 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     r->head.rests = (uint32_t)rests;
     svi_archive_uint64(a, "again", &r->head.again);
     svi_archive_double(a, "heard", &r->heard);
-    svi_archive_uint64(a, "reported", &r->head.told);
+    svi_archive_uint64(a, "reported", &r->head.published);
     svi_archive_uint64(a, "turn", &r->head.turn);
     record_archive_figures(a, &r->last);
     svi_archive_bytes(a, "hash", r->hash, sizeof r->hash);

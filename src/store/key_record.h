@@ -49,11 +49,11 @@ struct svi_key_head {
     uint64_t note;   /* number of notes to all keys that it has processed */
     uint64_t again;  /* keys removed before it began: its events count from 0 again, so their epoch is larger
                         by  this number */
-    uint64_t told;   /* alert events published for it */
-    uint64_t turn;   /* number of its last sample, counted over all keys */
-    int64_t begun;   /* sample of the stream, from 0, that began it */
-    uint32_t rests;  /* times that all sources had left, as far as it has processed them */
-    uint8_t length;  /* bytes of its name */
+    uint64_t published; /* alert events published for it */
+    uint64_t turn;      /* number of its last sample, counted over all keys */
+    int64_t begun;      /* sample of the stream, from 0, that began it */
+    uint32_t rests;     /* times that all sources had left, as far as it has processed them */
+    uint8_t length;     /* bytes of its name */
 };
 
 struct svi_key_record {

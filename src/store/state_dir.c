@@ -231,8 +231,8 @@ static svs_code sync_parent(const struct svi_state_dir *dir, svs_error *err) {
                                                       : SVS_OK;
 }
 
-/* Refuses a directory that another user can change: whoever can write in it could replace the state, and its
- * owner always can. Root, too, writes only in its own directories: elsewhere a link could redirect it. */
+/* Refuses a directory that another user can change: a user who can write in it could replace the state, and
+ * its owner always can. Root, too, writes only in its own directories: elsewhere a link could redirect it. */
 static svs_code check_directory(const struct svi_state_dir *dir, svs_error *err) {
     struct stat s;
     if (fstat(dir->fd, &s) != 0)

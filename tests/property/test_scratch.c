@@ -186,7 +186,7 @@ static void a_bit_shows(void **unused) {
     struct pair p = pair_of(0, 0, s);
     for (int i = 0; i < 300; i++)
         same_call(&p);
-    const size_t size = svi_packed_room(p.shared->d, svi_rows(p.shared));
+    const size_t size = svi_packed_capacity(p.shared->d, svi_rows(p.shared));
     int seen = 0;
     for (size_t at = 0; at < size; at++) {
         struct svi_bytes a = {0}, b = {0};

@@ -70,7 +70,7 @@ static struct svi_alert_group *open_alert(svi_alert_groups *g, uint64_t key, int
     const struct svi_group_alert a = {key, name, alert, cause, time};
     struct svi_alert_group *group = svi_alert_groups_open(g, &a, 60);
     if (group)
-        group->told = group->told ? group->told : 1;
+        group->reported = group->reported ? group->reported : 1;
     return group;
 }
 
