@@ -30,6 +30,7 @@ void svi_alert_policy_init(struct svi_alert_policy *d, const struct svi_alert_po
     /* An alert that p opened before there was a budget has no ratio; it is measured from the level itself. */
     *d = (struct svi_alert_policy){.o = *o, .reported = 1, .worst = 1};
     svi_budget_init(&d->budget, o->a_day, o->interval);
+    d->budget.group = o->group;
 }
 
 void svi_alert_policy_clear(struct svi_alert_policy *d) {
@@ -55,6 +56,7 @@ void svi_alert_policy_configure(struct svi_alert_policy *d, const struct svi_ale
         return;
     }
     d->o = *o;
+    d->budget.group = o->group;
     svi_budget_set(&d->budget, o->a_day, o->interval);
 }
 
@@ -144,8 +146,9 @@ static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f
     d->alarm = 0;
     d->lead = SVI_DETECTOR_ROW;
     for (int i = 0; i < SVI_DETECTORS; i++) {
-        const double surprise = f[i].surprise > 0 ? f[i].surprise < GREATEST ? f[i].surprise : GREATEST : 0;
-        const double level = d->budget.detector[i].level;
+        const double found = f[i].surprise > 0 ? f[i].surprise < GREATEST ? f[i].surprise : GREATEST : 0;
+        const double surprise = svi_evidence_known(found, d->budget.rows),
+                     level = d->budget.detector[i].level;
         double ratio = surprise / level;
         /* The budget takes the surprise unchanged, verdict or not: otherwise levels would forget what the
          * stream does, and fall. */
@@ -155,7 +158,7 @@ static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f
         d->ratio[i] = ratio;
         /* The alarm of a sample that is no record stays below 1: an alert cannot open there. */
         const double counts = record || ratio < SVI_POLICY_BELOW ? ratio : SVI_POLICY_BELOW;
-        largest = surprise > largest ? surprise : largest;
+        largest = found > largest ? found : largest;
         d->alarm = counts > d->alarm ? counts : d->alarm;
         r->reached[i] = record && ratio >= 1;
         /* Before policy_track, which resets `quiet` at this sample. */
@@ -215,6 +218,7 @@ static enum svi_alert_change policy_open(struct svi_alert_policy *d, struct svi_
     a->grade = a->worst = policy_grade(r->ratio);
     a->opened++;
     d->opened++;
+    svi_budget_opened(&d->budget);
     d->reported = d->worst = r->ratio;
     d->began = d->busy = d->budget.days;
     /* The last episode's features go before policy_join fills the list: stale ones would hide news. */

@@ -1,14 +1,13 @@
-/* The level of each detector from its own past. Parts: several policies, capacity, time, the record,
- * excursions, levels, archive, and the pool of several policies.
+/* The levels of the detectors from the past of their stream. Parts: several policies, capacity, time, the
+ * record, counts, levels, archive, and the pool of several policies.
  *
- * Three things are kept of a detector:
- *   - the recent surprises that may still be the largest of the last SVI_BUDGET_APART, in a ring. They
- * descend, so the first one is the record, and a row costs about one comparison;
- *   - the excursion that is under way;
- *   - the largest peaks of excursions that have ended, descending.
+ * Two things are kept of the past:
+ *   - of each detector, the recent surprises that may still be the largest of the last SVI_BUDGET_APART, in a
+ *     ring. They descend, so the first one is the record, and a row costs about one comparison;
+ *   - counts of the alerts that each of some levels would have opened, of each detector and of all together.
  *
- * Levels are computed from that last list alone, at fixed numbers of rows, so that a replay of the same rows
- * sets the same levels. All formulas are in budget.h. */
+ * Levels are computed from the counts and the balance alone, at fixed numbers of rows, so that a replay of
+ * the same rows sets the same levels. All formulas are in budget.h. */
 #include "alerts/budget.h"
 
 #include <float.h>
@@ -17,24 +16,37 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/wide.h"
 
 /* EARLY: up to this row levels are set more often, and the factor of the pool does not apply yet. RANKS: more
  * ranks would fit the bulk of the peaks, not their tail. FIRST_CAPACITY and its doublings divide
  * SVI_BUDGET_WINDOW; the ring relies on that. */
-#define EARLIEST       64 /* rows from which budget_total counts the early part of the promise */
 #define DAY            86400.0
 #define MAX_ROWS_A_DAY 1e9 /* also where no time has passed */
 #define EARLY          1024
-#define LEFT_OUT       (-1) /* episode of an excursion that ends after a person called it true */
 #define FIRST_CAPACITY 4
-#define RANKS          16   /* largest peaks that are extrapolated from */
-#define FARTHEST       2.0  /* limit of an extrapolation, as a multiple of the largest peak */
+#define RANKS          16   /* largest findings that are extrapolated from */
+#define FARTHEST       2.0  /* limit of an extrapolation, as a multiple of the largest finding */
 #define TOGETHER       0.05 /* findings within this part of the time of one alert count as one */
+#define MIN_APART      8    /* fewest samples that a record spans */
+#define APARTS         8    /* records span at most this part of the samples that one alert takes */
+#define LOWEST_FACTOR  0.5
+#define DUE_FROM       0.1 /* alerts that are due when the factor may begin to fall below 1 */
+#define LOWEST_LEVEL   1.0 /* of surprises that are counted; the others follow by LEVEL_STEP */
+#define LEVEL_STEP     1.12
+#define SLOPE          0.1  /* rise of a level that opens fewer by a factor of e, as a part of it, where unknown */
+#define SIZE_STEP      1.08 /* sizes that are counted begin at LOWEST_FACTOR */
+#define LEVELS         SVI_BUDGET_LEVELS
+#define MOST_CALM      INT16_MAX
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
-    *b = (struct svi_budget){.a_day = a_day, .interval = interval, .last = -DBL_MAX, .share.factor = 1};
+    *b = (struct svi_budget){
+        .a_day = a_day, .interval = interval, .last = -DBL_MAX, .share.factor = 1, .apart = SVI_BUDGET_APART};
     for (int i = 0; i < SVI_DETECTORS; i++)
-        b->detector[i].level = INFINITY;
+        b->detector[i] = (struct svi_budget_detector){.base = INFINITY, .level = INFINITY};
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        memset(b->detector[i].counts.calm, 0xff, sizeof b->detector[i].counts.calm);
+    memset(b->counts.calm, 0xff, sizeof b->counts.calm); /* -1 */
 }
 
 /* ---- several policies */
@@ -58,7 +70,7 @@ static void budget_count_surprises(struct svi_budget *b) {
     if (s->most >= 1) {
         s->reached = fmax(s->reached, s->most);
         s->calm = 0;
-    } else if (s->reached > 0 && ++s->calm >= SVI_BUDGET_APART) {
+    } else if (s->reached > 0 && ++s->calm >= b->apart) {
         s->found = s->reached;
         s->count++;
         s->reached = 0;
@@ -66,18 +78,17 @@ static void budget_count_surprises(struct svi_budget *b) {
     }
 }
 
-/* A past of some days fills half of the peaks and a quarter of the window. */
+/* A past of some days fills a quarter of the windows. */
 double svi_budget_memory(void) {
-    return SVI_DETECTORS * (SVI_BUDGET_PEAKS / 2 * (double)sizeof(struct svi_budget_peak) +
-                            SVI_BUDGET_WINDOW / 4 * (double)sizeof(struct svi_budget_recent));
+    return SVI_DETECTORS * (SVI_BUDGET_WINDOW / 4 * (double)sizeof(struct svi_budget_recent));
 }
 
 void svi_budget_clear(struct svi_budget *b) {
-    for (int i = 0; i < SVI_DETECTORS; i++) {
-        svi_free(b->detector[i].peaks);
+    for (int i = 0; i < SVI_DETECTORS; i++)
         svi_free(b->detector[i].recent);
-    }
+    const double group = b->group;
     svi_budget_init(b, b->a_day, b->interval);
+    b->group = group;
 }
 
 /* The capacity for `count` entries: the present one, doubled until it is enough. */
@@ -86,22 +97,6 @@ static int budget_places(int capacity, int count) {
     while (capacity < count)
         capacity *= 2;
     return capacity;
-}
-
-/* Capacity for `count` peaks; false: out of memory. */
-static bool budget_reserve_peaks(struct svi_budget_detector *j, int count) {
-    const int capacity = budget_places(j->peak_capacity, count);
-    if (count <= j->peak_capacity || j->peak_capacity == SVI_BUDGET_PEAKS)
-        return true;
-    struct svi_budget_peak *peaks = svi_alloc_plain_array((size_t)capacity, sizeof *peaks);
-    for (int i = 0; peaks && i < j->count; i++)
-        peaks[i] = j->peaks[i];
-    if (!peaks)
-        return false;
-    svi_free(j->peaks);
-    j->peaks = peaks;
-    j->peak_capacity = capacity;
-    return true;
 }
 
 /* Capacity for `count` recent surprises. Positions are absolute (modulo SVI_BUDGET_WINDOW), so each surprise
@@ -122,25 +117,29 @@ static bool budget_reserve_recent(struct svi_budget_detector *j, int count) {
 }
 
 bool svi_budget_is_full(const struct svi_budget *b) {
-    for (int i = 0; i < SVI_DETECTORS && b->a_day > 0; i++) {
-        const struct svi_budget_detector *j = &b->detector[i];
-        if ((j->count >= j->peak_capacity && j->peak_capacity < SVI_BUDGET_PEAKS) ||
-            (j->held >= j->window && j->window < SVI_BUDGET_WINDOW))
+    for (int i = 0; i < SVI_DETECTORS && b->a_day > 0; i++)
+        if (b->detector[i].held >= b->detector[i].window && b->detector[i].window < SVI_BUDGET_WINDOW)
             return true;
-    }
     return false;
 }
 
 svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err) {
-    for (int i = 0; i < SVI_DETECTORS && b->a_day > 0; i++) {
-        struct svi_budget_detector *j = &b->detector[i];
-        if (!budget_reserve_peaks(j, j->count + 1) || !budget_reserve_recent(j, j->held + 1))
+    for (int i = 0; i < SVI_DETECTORS && b->a_day > 0; i++)
+        if (!budget_reserve_recent(&b->detector[i], b->detector[i].held + 1))
             return svi_fail_memory(err, "the past of the alerts");
-    }
     return SVS_OK;
 }
 
 /* ---- time */
+
+/* The balance falls while time passes without an alert (budget.h, BALANCE). */
+static void budget_pass(double *balance, double days, double a_day) {
+    *balance = fmax(SVI_BUDGET_LOWEST, *balance - SVI_BUDGET_STEP * SVI_BUDGET_TARGET * a_day * days);
+}
+
+static void budget_spend(double *balance) {
+    *balance = fmin(SVI_BUDGET_HIGHEST, *balance + SVI_BUDGET_STEP);
+}
 
 void svi_budget_row(struct svi_budget *b, double time, bool timed) {
     /* The mean over the rows so far, in which gaps count only as far as they were counted then. A clock that
@@ -157,6 +156,12 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed) {
     b->share.most = 0;
     b->rows++;
     b->days += b->rows > 1 ? seconds / DAY : 0;
+    /* Time in an alert is no quiet time: were it counted, levels would fall, and the alert would never end.
+     */
+    const double quiet = b->rows > 1 && !b->open ? seconds / DAY : 0;
+    b->passed = b->rows > 1 ? seconds / DAY : 0;
+    b->open = false;
+    budget_pass(&b->balance, quiet, b->a_day);
     /* The same rows in which svi_budget_end looks for findings: the pool divides findings by these days. */
     b->share.days += b->share.policies > 0 && b->rows > EARLY ? seconds / DAY : 0;
 }
@@ -184,13 +189,13 @@ static void budget_drop_first(struct svi_budget_detector *j) {
     j->held--;
 }
 
-/* Adds the surprise of row `number`. True: it is the largest of the last SVI_BUDGET_APART rows. */
-static bool budget_is_record(struct svi_budget_detector *j, int64_t number, double surprise) {
+/* Adds the surprise of row `number`. True: it is the largest of the last `apart` rows. */
+static bool budget_is_record(struct svi_budget_detector *j, int64_t number, double surprise, int apart) {
     /* An older one that is not larger can never be the largest again, so it is removed. What remains
      * descends, and each row enters and leaves once. */
     while (j->held > 0 && budget_recent(j, j->held - 1)->surprise <= surprise)
         j->held--;
-    while (j->held > 0 && budget_recent(j, 0)->number <= number - SVI_BUDGET_APART)
+    while (j->held > 0 && budget_recent(j, 0)->number <= number - apart)
         budget_drop_first(j);
     /* Fails only if svi_budget_reserve was not called. Then the oldest one is given up: a record may be
      * claimed too early, which is better than a lost row. */
@@ -203,181 +208,166 @@ static bool budget_is_record(struct svi_budget_detector *j, int64_t number, doub
     return j->held == 1;
 }
 
-/* ---- excursions */
+/* ---- counts */
 
-/* Inserts a peak into a descending list of at most `capacity`; a full list keeps the largest. */
-static void budget_peak_keep(struct svi_budget_peak *peaks, int *count, int capacity,
-                             struct svi_budget_peak peak) {
-    /* Of equal peaks the earlier one stays in front, and in a full list the earlier one stays. */
-    const bool full = *count == capacity;
-    if (full && (capacity == 0 || peaks[capacity - 1].surprise >= peak.surprise))
-        return;
-    int at = full ? capacity - 1 : (*count)++;
-    for (; at > 0 && peaks[at - 1].surprise < peak.surprise; at--)
-        peaks[at] = peaks[at - 1];
-    peaks[at] = peak;
+/* The levels that are counted, ascending, from the lowest one. */
+static void budget_grid(float levels[LEVELS], double lowest, double step) {
+    double level = lowest;
+    for (int k = 0; k < LEVELS; k++, level *= step)
+        levels[k] = (float)level;
+}
+
+/* One sample of `size`. `hold`: calm samples after which a count closes. keep: what remains of the past. */
+SVI_WIDE
+static void budget_count(struct svi_budget_counts *c, const float *restrict levels, float size, int hold,
+                         float keep) {
+    for (int k = 0; k < LEVELS; k++) {
+        const bool reached = size >= levels[k], calm = size < (float)SVI_BUDGET_CLEAR * levels[k];
+        const int was = c->calm[k], now = was < 0 ? was : calm ? was + 1 : 0;
+        c->opened[k] = c->opened[k] * keep + (reached && was < 0 ? 1 : 0);
+        c->calm[k] = (int16_t)(reached ? 0 : now >= hold ? -1 : now);
+    }
 }
 
 bool svi_budget_surprise(struct svi_budget *b, enum svi_alert_detector detector, double surprise) {
     struct svi_budget_detector *j = &b->detector[detector];
-    const bool runs = j->now.surprise > 0;
     /* `level` includes the factor of the pool. Multiplied by it, the ratio is that of this stream alone. */
     const double alone = surprise / j->level * b->share.factor;
     b->share.most = alone > b->share.most ? alone : b->share.most;
-    /* An excursion continues above half its peak, not above the base: surprises around the base would
-     * otherwise keep a large one under way for ever, and it would never enter the list. */
-    if (runs ? surprise > j->now.surprise : surprise >= SVI_BUDGET_BASE) {
-        j->now.surprise = surprise;
-        j->now.at = b->days;
-        j->calm = 0;
-    } else if (runs && 2 * surprise >= j->now.surprise) {
-        j->calm = 0;
-    } else if (runs && ++j->calm >= SVI_BUDGET_APART) {
-        /* It enters the past only now: while under way it must not raise the level against itself. */
-        if (j->now.episode != LEFT_OUT) {
-            (void)budget_reserve_peaks(j, j->count + 1); /* out of memory: the smallest peak is replaced */
-            budget_peak_keep(j->peaks, &j->count, j->peak_capacity, j->now);
-        }
-        j->now = (struct svi_budget_peak){0};
-        j->calm = 0;
+    b->row[detector] = (float)surprise;
+    return budget_is_record(j, b->rows, surprise, b->apart);
+}
+
+/* Days of the past that count. */
+static double budget_horizon(double a_day) {
+    return fmax(SVI_BUDGET_MEMORY, SVI_BUDGET_PERIODS / a_day);
+}
+
+/* Counts the row, by detector and by size. */
+static void budget_count_row(struct svi_budget *b) {
+    float levels[LEVELS], size = 0;
+    const double keep = exp(-b->passed / budget_horizon(b->a_day));
+    const double grouped = b->group / DAY * svi_budget_rows_a_day(b);
+    const int hold = (int)fmin(MOST_CALM, fmax(b->apart, grouped));
+    budget_grid(levels, LOWEST_LEVEL, LEVEL_STEP);
+    b->counted = b->counted * keep + b->passed;
+    for (int i = 0; i < SVI_DETECTORS; i++) {
+        const float own = (float)(b->row[i] / b->detector[i].base);
+        size = own > size ? own : size;
+        budget_count(&b->detector[i].counts, levels, b->row[i], hold, (float)keep);
     }
-    return budget_is_record(j, b->rows, surprise);
+    budget_grid(levels, LOWEST_FACTOR, SIZE_STEP);
+    budget_count(&b->counts, levels, size, hold, (float)keep);
+    if (!b->open)
+        return;
+    struct svi_budget_alert *alert = &b->alerts[b->episode % SVI_BUDGET_ALERTS];
+    if (alert->episode != b->episode)
+        *alert = (struct svi_budget_alert){.episode = b->episode, .at = b->days};
+    alert->size = fmax(alert->size, (double)size);
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        alert->surprise[i] = b->row[i] > alert->surprise[i] ? b->row[i] : alert->surprise[i];
+}
+
+void svi_budget_opened(struct svi_budget *b) {
+    budget_spend(&b->balance);
 }
 
 void svi_budget_mark(struct svi_budget *b, int64_t episode) {
-    for (int i = 0; i < SVI_DETECTORS; i++)
-        /* `calm` 0: the row is part of the excursion. One that only waits for its end has nothing to do with
-         * an alert that opens now. */
-        if (b->detector[i].now.surprise > 0 && b->detector[i].calm == 0 &&
-            b->detector[i].now.episode != LEFT_OUT)
-            b->detector[i].now.episode = episode;
-}
-
-/* Removes the peaks before that day and, unless it is 0, those of that alert; order is kept. Returns how many
- * remain. */
-static int budget_peak_drop(struct svi_budget_peak *peaks, int count, double before, int64_t episode) {
-    int kept = 0;
-    for (int i = 0; i < count; i++)
-        if (peaks[i].at >= before && (episode == 0 || peaks[i].episode != episode))
-            peaks[kept++] = peaks[i];
-    return kept;
-}
-
-static void budget_drop(struct svi_budget_detector *j, double before, int64_t episode) {
-    j->count = budget_peak_drop(j->peaks, j->count, before, episode);
+    b->open = true;
+    b->episode = episode;
 }
 
 /* ---- levels */
 
-/* The level that honest p-values need (budget.h, PROMISE), of the whole budget or of this policy's share. */
-static double budget_promise(const struct svi_budget *b, bool shared) {
-    const double a_day = shared ? budget_part(b, b->a_day) : b->a_day;
-    /* The larger p applies, and the detectors share it. At one alert a day and R rows a day, the early term
-     * is the larger one up to row R / 5. */
-    const double lasting = SVI_BUDGET_PROMISE * a_day / svi_budget_rows_a_day(b);
-    const double grant = shared ? budget_part(b, SVI_BUDGET_EARLY) : SVI_BUDGET_EARLY;
-    const double early = grant / (double)(b->rows + 1);
-    return fmax(SVI_BUDGET_MIN_LEVEL, -log10(fmin(1, fmax(lasting, early) / SVI_DETECTORS)));
+/* The level of the past (budget.h); 0: unknown. m > 0. */
+static double budget_level_of(const struct svi_budget_counts *c, double lowest, double step, double m) {
+    int most = 0, few = -1, some = -1, within = LEVELS;
+    float levels[LEVELS];
+    budget_grid(levels, lowest, step);
+    /* From the highest level down. Below the one that opened most, alerts merge into one that never ends, and
+     * counts fall again: there is no level there. */
+    for (int k = LEVELS - 1; k >= 0 && most == 0; k--) {
+        const double n = (double)c->opened[k];
+        few = few < 0 && n >= SVI_BUDGET_FEW ? k : few;
+        some = some < 0 && n >= SVI_BUDGET_SOME ? k : some;
+        within = n <= m && within == k + 1 ? k : within;
+        most = k + 1 < LEVELS && n + 0.5 < (double)c->opened[k + 1] ? k + 1 : 0;
+    }
+    if (m < SVI_BUDGET_FEW && few < 0)
+        return 0;
+    if (m < SVI_BUDGET_FEW) {
+        const double a = (double)c->opened[few], b = some >= 0 ? (double)c->opened[some] : 0;
+        const double apart = some >= 0 ? (double)levels[few] - (double)levels[some] : 0;
+        const double slope = apart > 0 && b > a ? apart / log(b / a) : SLOPE * (double)levels[few];
+        return (double)levels[few] + slope * log(a / m);
+    }
+    if (within == LEVELS || within == most) /* even the highest level opens more, or the lowest does not */
+        return (double)levels[within == LEVELS ? LEVELS - 1 : most];
+    /* Between the level that opened at most m and the one below it. */
+    const double high = fmax(0.5, (double)c->opened[within]);
+    const double low = within > 0 ? (double)c->opened[within - 1] : high;
+    const double part = low > high ? log(m / high) / log(low / high) : 0;
+    return (double)levels[within] -
+           fmax(0, fmin(1, part)) * ((double)levels[within] - (double)levels[within > 0 ? within - 1 : 0]);
 }
 
-/* The factor by which a shared budget raises all levels (budget.h, FLEET); 1 for a policy alone. */
+/* The surprise by (1) that each detector may reach, of the whole budget or of this policy's share. */
+static double budget_promise(const struct svi_budget *b, bool shared) {
+    const double a_day = shared ? budget_part(b, b->a_day) : b->a_day;
+    const double p = SVI_BUDGET_PROMISE * a_day / svi_budget_rows_a_day(b) / SVI_DETECTORS;
+    return fmax(SVI_BUDGET_MIN_LEVEL, -log10(fmin(1, p)));
+}
+
+/* The factor of the pool (budget.h, FLEET); 1 for a policy alone. */
 static double budget_factor(const struct svi_budget *b, double promise) {
     /* The pool knows nothing of this stream before its row EARLY. Until then the promise of its share over
      * that of the whole budget applies: the worst case, of that many independent streams. */
     if (b->share.asked > 0 && b->rows > EARLY)
-        return fmax(1, b->share.asked);
+        return b->share.asked;
     return b->share.policies > 1 ? fmax(1, budget_promise(b, true) / promise) : 1;
 }
 
-/* Excursions above their levels that the past may have had, of all detectors together. */
-static double budget_total(const struct svi_budget *b, double days) {
-    /* The days earn the budget. The logarithm approximates the sum, from row EARLIEST on, of what
-     * budget_promise grants early rows in addition. */
-    return SVI_BUDGET_SPENT * (b->a_day * days + SVI_BUDGET_EARLY * log1p((double)b->rows / EARLIEST));
-}
-
-static double budget_peak_extrapolate(const struct svi_budget_peak *peaks, int count, double m) {
-    /* budget.h, (2). Fewer than 4 peaks give no h, and no extrapolation. */
-    const int k = count < RANKS ? count : RANKS, h = k / 4;
-    if (h < 1)
-        return 0;
-    const double high = peaks[h - 1].surprise, low = peaks[k - 1].surprise;
-    return high + (high - low) / log((double)k / h) * log(h / m);
-}
-
-/* The level that the past of a detector asks for, where m of its excursions may exceed it; 0: any. */
-static double budget_past(const struct svi_budget_detector *j, double m, double promise) {
-    const double largest = j->count > 0 ? j->peaks[0].surprise : 0;
-    const int rank = m < 2 ? 1 : (int)m;
-    /* With fewer excursions than may exceed, the past asks for nothing and the promise decides alone. */
-    const double order = rank <= j->count ? j->peaks[rank - 1].surprise + SVI_BUDGET_ABOVE : 0;
-    if (!(m < SVI_BUDGET_MIN_EXCURSIONS))
-        return order;
-    /* For so small an m the order of the peaks is unreliable, so the law of the tail applies too. The cap
-     * guards against a steep slope, which would put the level out of reach for a long time. */
-    return fmax(order,
-                fmin(budget_peak_extrapolate(j->peaks, j->count, m), FARTHEST * fmax(largest, promise)));
-}
-
-/* Peaks at or above the promise: the excursions that a detector needs of the budget. */
-static int budget_needed(const struct svi_budget_detector *j, double promise) {
-    int n = 0;
-    while (n < j->count && j->peaks[n].surprise >= promise)
-        n++;
-    return n;
-}
-
-/* m: how many excursions each detector may have had above its level, if all together may have had `total`.
- * What one detector does not need is shared by the others. */
-static double budget_share_out(const struct svi_budget *b, double promise, double total) {
-    bool served[SVI_DETECTORS] = {false};
-    /* The detector that needs smallest is served first: what it leaves raises the part of all that follow. In
-     * any other order, one could be cut although a later one leaves something over. */
-    double left = total;
-    for (int detectors = SVI_DETECTORS; detectors > 0; detectors--) {
-        int smallest = -1, needed = 0;
-        for (int i = 0; i < SVI_DETECTORS; i++) {
-            const int n = served[i] ? 0 : budget_needed(&b->detector[i], promise);
-            if (!served[i] && (smallest < 0 || n < needed)) {
-                smallest = i;
-                needed = n;
-            }
-        }
-        /* If even the smallest need exceeds its part, all remaining ones do, and they get equal parts. */
-        if (needed > left / detectors)
-            return left / detectors;
-        served[smallest] = true;
-        left -= needed;
-    }
-    return total;
-}
-
-/* Sets all levels: the past first, then the factor, which depends on the promise. */
+/* Sets all levels: bases, then the factor. */
 static void budget_levels(struct svi_budget *b) {
-    /* The second bound keeps m below the number of peaks kept, so that the peak of rank m is in the list if
-     * it exists. */
-    const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / b->a_day);
+    const double due = SVI_BUDGET_SPENT * b->a_day * b->counted, m = fmax(DBL_MIN, due);
     const double promise = budget_promise(b, false);
     for (int i = 0; i < SVI_DETECTORS; i++)
-        budget_drop(&b->detector[i], b->days - memory, 0);
-    /* Before the first row the total is 0; DBL_MIN keeps the logarithm in the extrapolation finite. */
-    const double m = fmax(DBL_MIN, budget_share_out(b, promise, budget_total(b, fmin(b->days, memory))));
+        b->detector[i].base =
+            fmax(promise, budget_level_of(&b->detector[i].counts, LOWEST_LEVEL, LEVEL_STEP, m));
+    double factor = budget_level_of(&b->counts, LOWEST_FACTOR, SIZE_STEP, m);
+    /* In a fleet the pool keeps the balance. A past that is due no alert yet grants nothing below 1. */
+    factor *= b->share.policies > 0 ? 1 : exp(b->balance);
+    const double long_enough = fmax(0, fmin(1, (due - DUE_FROM) / (1 - DUE_FROM)));
+    factor = fmax(1 - (1 - LOWEST_FACTOR) * long_enough, factor);
     b->share.factor = budget_factor(b, promise);
     for (int i = 0; i < SVI_DETECTORS; i++)
-        b->detector[i].level = b->share.factor * fmax(promise, budget_past(&b->detector[i], m, promise));
+        b->detector[i].level = fmax(SVI_BUDGET_MIN_LEVEL, b->share.factor * factor * b->detector[i].base);
+    b->apart = (int)fmax(MIN_APART, fmin(SVI_BUDGET_APART, svi_budget_rows_a_day(b) / b->a_day / APARTS));
+}
+
+/* Takes one alert, as far as it has not faded, from the counts of the levels that it reached. */
+static void budget_take(struct svi_budget_counts *c, double lowest, double step, double size, double left) {
+    float levels[LEVELS];
+    budget_grid(levels, lowest, step);
+    for (int k = 0; k < LEVELS && (double)levels[k] <= size; k++)
+        c->opened[k] = (float)fmax(0, (double)c->opened[k] - left);
 }
 
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
-    for (int i = 0; i < SVI_DETECTORS && episode > 0; i++) {
-        /* The excursion that is still under way is only marked: it continues, but will not enter the list. */
-        budget_drop(&b->detector[i], -DBL_MAX, episode);
-        if (b->detector[i].now.episode == episode)
-            b->detector[i].now.episode = LEFT_OUT;
+    struct svi_budget_alert *alert = &b->alerts[episode % SVI_BUDGET_ALERTS];
+    if (episode > 0 && alert->episode == episode) {
+        const double left = exp(-(b->days - alert->at) / budget_horizon(b->a_day));
+        for (int i = 0; i < SVI_DETECTORS; i++)
+            budget_take(&b->detector[i].counts, LOWEST_LEVEL, LEVEL_STEP, (double)alert->surprise[i], left);
+        budget_take(&b->counts, LOWEST_FACTOR, SIZE_STEP, alert->size, left);
+        b->balance = fmax(SVI_BUDGET_LOWEST, b->balance - SVI_BUDGET_STEP);
+        alert->episode = 0;
     }
     budget_levels(b);
 }
 
 void svi_budget_end(struct svi_budget *b) {
+    budget_count_row(b);
     if (b->share.policies > 0 && b->rows > EARLY)
         budget_count_surprises(b);
     /* Levels of a young stream move fast, so they are set more often. By row numbers, not by the clock: a
@@ -396,27 +386,34 @@ void svi_budget_set(struct svi_budget *b, double a_day, double interval) {
 
 /* ---- archive */
 
-static void budget_peak_archive(struct svi_archive *a, struct svi_budget_peak *p) {
-    svi_archive_finite(a, "peak", &p->surprise, 1);
-    svi_archive_finite(a, "peak at", &p->at, 1);
-    svi_archive_int64(a, "peak of", &p->episode, LEFT_OUT, SVI_COUNT_MAX);
+static void budget_counts_archive(struct svi_archive *a, struct svi_budget_counts *c) {
+    int32_t calm[LEVELS];
+    for (int k = 0; k < LEVELS; k++)
+        calm[k] = c->calm[k];
+    svi_archive_floats(a, "counts", c->opened, LEVELS);
+    svi_archive_ints(a, "calm", calm, LEVELS, -1, MOST_CALM);
+    for (int k = 0; k < LEVELS && svi_archive_ok(a); k++) {
+        c->calm[k] = (int16_t)calm[k];
+        svi_archive_check(a, c->opened[k] >= 0, "a count of alerts is negative");
+    }
+}
+
+static void budget_alert_archive(struct svi_archive *a, struct svi_budget_alert *alert) {
+    svi_archive_int64(a, "alert of", &alert->episode, 0, SVI_COUNT_MAX);
+    svi_archive_finite(a, "alert size", &alert->size, 1);
+    svi_archive_finite(a, "alert at", &alert->at, 1);
+    svi_archive_floats(a, "alert surprise", alert->surprise, SVI_DETECTORS);
 }
 
 static void budget_detector_archive(struct svi_archive *a, struct svi_budget_detector *j) {
-    /* Not svi_archive_finite: a level is INFINITY until it is first set. */
+    /* Not svi_archive_finite: both are INFINITY until they are first set. */
+    svi_archive_double(a, "base", &j->base);
     svi_archive_double(a, "level", &j->level);
-    svi_archive_check(a, j->level > 0, "a level is none");
+    svi_archive_check(a, j->level > 0 && j->base > 0, "a level is none");
+    budget_counts_archive(a, &j->counts);
     /* Counts become valid only when their arrays can hold them: a failed load must leave a state that can be
      * freed. */
-    int count = j->count, held = j->held;
-    svi_archive_int(a, "peaks", &count, 0, SVI_BUDGET_PEAKS);
-    if (!budget_reserve_peaks(j, count))
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the past of the alerts");
-    j->count = svi_archive_ok(a) ? count : 0;
-    for (int i = 0; i < j->count && svi_archive_ok(a); i++)
-        budget_peak_archive(a, &j->peaks[i]);
-    budget_peak_archive(a, &j->now);
-    svi_archive_int(a, "calm", &j->calm, 0, SVI_BUDGET_APART);
+    int held = j->held;
     svi_archive_int(a, "first", &j->first, 0, SVI_BUDGET_WINDOW - 1);
     svi_archive_int(a, "held", &held, 0, SVI_BUDGET_APART);
     if (svi_archive_loading(a) && !budget_reserve_recent(j, held))
@@ -444,28 +441,45 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
     svi_archive_int64(a, "rows", &b->rows, 0, SVI_COUNT_MAX);
     svi_archive_finite(a, "days", &b->days, 1);
     svi_archive_finite(a, "last", &b->last, 1);
+    svi_archive_finite(a, "counted", &b->counted, 1);
+    svi_archive_bool(a, "open", &b->open);
+    svi_archive_finite(a, "balance", &b->balance, 1);
+    svi_archive_int(a, "apart", &b->apart, MIN_APART, SVI_BUDGET_APART);
     for (int i = 0; i < SVI_DETECTORS && svi_archive_ok(a); i++) {
         const struct svi_budget_detector *j = &b->detector[i];
         budget_detector_archive(a, &b->detector[i]);
         for (int k = 0; k < j->held && svi_archive_ok(a); k++)
             svi_archive_check(a, budget_recent(j, k)->number <= b->rows, "a surprise is of a row to come");
     }
+    budget_counts_archive(a, &b->counts);
+    for (int i = 0; i < SVI_BUDGET_ALERTS; i++)
+        budget_alert_archive(a, &b->alerts[i]);
 }
 
 /* ---- the pool: findings of several policies */
 
-void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies) {
+void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies, double a_day) {
     /* Each policy reports its own days; divided by their number they add up to the days of one. */
     p->days += days / fmax(1, policies);
+    budget_pass(&p->balance, days / fmax(1, policies), a_day);
 }
 
-/* Moves the findings that count as one into the list, once no more can join them. */
+/* Moves the findings that count as one into the list, once no more can join them. Of equal sizes the earlier
+ * one stays in front, and in a full list the earlier one stays. */
 static void budget_pool_settle(struct svi_budget_pool *p, double a_day) {
     if (!(p->now > 0) || p->days - p->since < TOGETHER / a_day)
         return;
-    const struct svi_budget_peak found = {.surprise = p->now, .at = p->since};
-    budget_peak_keep(p->peaks, &p->count, SVI_BUDGET_POOL, found);
+    const struct svi_budget_finding found = {p->now, p->since};
+    const bool full = p->count == SVI_BUDGET_POOL;
+    int at = full ? SVI_BUDGET_POOL : p->count++;
+    if (p->now >= p->factor && p->factor > 0) /* it was an alert, as far as the pool can see */
+        budget_spend(&p->balance);
     p->now = 0;
+    for (; at > 0 && p->findings[at - 1].size < found.size; at--)
+        if (at < SVI_BUDGET_POOL)
+            p->findings[at] = p->findings[at - 1];
+    if (at < SVI_BUDGET_POOL)
+        p->findings[at] = found;
 }
 
 void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day) {
@@ -476,34 +490,46 @@ void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day)
     p->now = fmax(p->now, found);
 }
 
-double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day) {
-    const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_POOL / 2 / a_day);
-    const double m = SVI_BUDGET_SPENT * a_day * fmin(p->days, memory);
-    /* As for levels: m findings may have been alerts, and the factor lies above the one of rank m. */
-    budget_pool_settle(p, a_day);
-    p->count = budget_peak_drop(p->peaks, p->count, p->days - memory, 0);
-    if (!(m >= 1))
+/* The size that m findings may exceed (budget.h, POOL); 0: unknown. Findings descend. */
+static double budget_pool_level(const struct svi_budget_pool *p, double m) {
+    const int k = p->count < RANKS ? p->count : RANKS, h = k / 4, rank = (int)fmin(m, SVI_BUDGET_POOL);
+    if (m >= SVI_BUDGET_MIN_FINDINGS)
+        return rank <= p->count ? p->findings[rank - 1].size + SVI_BUDGET_ABOVE : 0;
+    if (h < 1) /* too few for a slope */
         return 0;
-    const int rank = (int)fmin(m, SVI_BUDGET_POOL);
-    const double order = rank <= p->count ? p->peaks[rank - 1].surprise + SVI_BUDGET_ABOVE : 1;
-    const double far = budget_peak_extrapolate(p->peaks, p->count, m);
-    const double farthest = p->count > 0 ? FARTHEST * p->peaks[0].surprise : 0;
-    return fmax(1, m < SVI_BUDGET_MIN_EXCURSIONS ? fmax(order, fmin(far, farthest)) : order);
+    const double high = p->findings[h - 1].size, low = p->findings[k - 1].size;
+    return fmin(high + (high - low) / log((double)k / h) * log(h / m), FARTHEST * p->findings[0].size);
+}
+
+double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day) {
+    const double horizon = fmin(budget_horizon(a_day), SVI_BUDGET_POOL / 2 / a_day);
+    const double m = SVI_BUDGET_SPENT * a_day * fmin(p->days, horizon);
+    int kept = 0;
+    budget_pool_settle(p, a_day);
+    for (int i = 0; i < p->count; i++)
+        if (p->findings[i].at >= p->days - horizon)
+            p->findings[kept++] = p->findings[i];
+    p->count = kept;
+    /* Findings have a size of 1 at least: with fewer of them than are due, no key needs more than it has. */
+    const double level = fmax(1, budget_pool_level(p, m)) * exp(p->balance);
+    p->factor = m >= 1 ? fmax(exp(SVI_BUDGET_LOWEST), level) : 0;
+    return p->factor;
 }
 
 void svi_budget_pool_archive(struct svi_archive *a, struct svi_budget_pool *p) {
-    /* As two columns, because findings have no alert: a peak of the pool leaves `episode` 0. */
     double found[SVI_BUDGET_POOL], at[SVI_BUDGET_POOL];
     for (int i = 0; i < SVI_BUDGET_POOL; i++) {
-        found[i] = p->peaks[i].surprise;
-        at[i] = p->peaks[i].at;
+        found[i] = p->findings[i].size;
+        at[i] = p->findings[i].at;
     }
     svi_archive_finite(a, "pool days", &p->days, 1);
+    svi_archive_finite(a, "pool factor", &p->factor, 1);
+    svi_archive_finite(a, "pool balance", &p->balance, 1);
     svi_archive_int(a, "pool", &p->count, 0, SVI_BUDGET_POOL);
     svi_archive_finite(a, "found", found, p->count);
     svi_archive_finite(a, "found at", at, p->count);
     for (int i = 0; svi_archive_ok(a) && i < p->count; i++)
-        p->peaks[i] = (struct svi_budget_peak){.surprise = found[i], .at = at[i]};
+        p->findings[i] = (struct svi_budget_finding){found[i], at[i]};
     svi_archive_finite(a, "found now", &p->now, 1);
     svi_archive_finite(a, "found since", &p->since, 1);
 }

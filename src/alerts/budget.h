@@ -2,30 +2,36 @@
  * most `a_day` alerts a day.
  *
  * Each detector (evidence.h) has its own level, so that one with heavy-tailed surprises raises only its own.
- * The level is the larger of two:
+ * It is the product of a base, which is the detector's own, and a factor, which all of them share.
  *
- * PROMISE. A p that exchangeable rows with honest p-values would reach SVI_BUDGET_PROMISE times as often as
- * the budget allows. With R rows a day, at row n:
+ * PAST. What the past would have reported is counted, not guessed: of each detector, and of all together, the
+ * alerts are counted that each of SVI_BUDGET_LEVELS levels would have opened. Such a count opens at a sample
+ * that reaches its level, and closes when the samples have stayed below SVI_BUDGET_CLEAR of it for `apart`
+ * samples, so that what lasts counts once, like an alert. Counts fade with a memory of SVI_BUDGET_MEMORY
+ * days, or of SVI_BUDGET_PERIODS alerts of the budget if that is longer. An alert that a person marked true
+ * is taken from them.
  *
- *     p <= max(SVI_BUDGET_PROMISE x a_day / R, SVI_BUDGET_EARLY / (n + 1)) / SVI_DETECTORS             (1)
+ * LEVEL OF THE PAST. In T days, as counted, m = SVI_BUDGET_SPENT x a_day x T alerts may have been opened. The
+ * level is the lowest from which on no higher one has opened more than m, by linear interpolation of the
+ * logarithm of counts. Where fewer than SVI_BUDGET_FEW may have, single alerts say little, and the logarithm
+ * is extrapolated from the levels that opened SVI_BUDGET_FEW and SVI_BUDGET_SOME. It is unknown while no
+ * level has opened so many.
  *
- * The second term lets a young stream report at all, above all one of many rows a day. Exchangeable rows use
- * it SVI_BUDGET_EARLY ln(b / a) times between row a and row b.
+ * BASE. The level of a detector's own past, but at least the surprise that exchangeable rows with honest
+ * p-values reach SVI_BUDGET_PROMISE times as often as the budget allows. With R rows a day:
  *
- * PAST. Rows are autocorrelated and p-values of forecasts are estimates, so the past of the detector counts
- * too. It is a list of excursions by their peaks. An excursion begins when the surprise reaches
- * SVI_BUDGET_BASE and ends when it has stayed below half its peak for SVI_BUDGET_APART samples, so that what
- * lasts counts once. In T days, SVI_BUDGET_SPENT x a_day x T excursions may have exceeded the levels, m of
- * each detector; what one does not need, because fewer of its excursions reached the promise, is shared by
- * the others. A level lies above the peak of rank m, rounded down, and above all peaks while m < 2 (a
- * record). While m < SVI_BUDGET_MIN_EXCURSIONS, it also lies above an extrapolation by an exponential law.
- * With u(i) the peak of rank i, k = min(count, 16) and h = k / 4, that is
+ *     p <= SVI_BUDGET_PROMISE x a_day / R / SVI_DETECTORS                                              (1)
  *
- *     u(h) + s ln(h / m),   s = (u(h) - u(k)) / ln(k / h)                                              (2)
+ * FACTOR. The size of a sample is the largest surprise over base of its detectors, and the factor is the
+ * level of the sizes of the past: detectors that surprise together count once, and what all of them use
+ * together is what the budget grants. It may fall below 1 as the past becomes long enough to be due an alert;
+ * a past that is short grants nothing below (1).
  *
- * which does not depend on the h - 1 largest peaks. The past reaches back SVI_BUDGET_MEMORY days, or as far
- * as SVI_BUDGET_PEAKS / 2 excursions may have exceeded. An excursion that a person marked true leaves the
- * list.
+ * BALANCE. The past is not the future of a stream that drifts. Therefore the factor is also multiplied by
+ * exp(balance), which rises by SVI_BUDGET_STEP with each alert and falls evenly by what SVI_BUDGET_TARGET x
+ * a_day alerts would raise it. In the long run that many alerts are reported, whatever the law of the stream,
+ * as long as the balance is within its bounds (adaptive conformal inference: Gibbs, Candes 2021, eq. 2), and
+ * an alert makes the next one harder for about the time of one alert.
  *
  * TIME. Levels are set at fixed numbers of samples. Days are engine time, in which a gap counts as
  * SVI_BUDGET_GAP mean intervals at most: while no row arrives there is neither a false alert nor a quiet
@@ -34,15 +40,19 @@
  *
  * FLEET. Where several policies share a budget (svi_budget_share), each sets its levels as if it were alone
  * and then multiplies them by a factor: the one that the pool asks for. Before that is known, and in its
- * first 1024 rows, the factor is the promise of its share over that of the whole budget. To feed the pool,
- * each policy reports its findings, the excursions that it would have reported alone, by their largest
- * surprise over level.
+ * first 1024 rows, the factor is (1) of its share over that of the whole budget. To feed the pool, each
+ * policy reports its findings, the excursions that it would have reported alone, by their largest surprise
+ * over level. The balance is that of the pool.
  *
  * POOL. Each policy alone would report `a_day` alerts a day, several together a multiple of the budget. In T
  * days, m = SVI_BUDGET_SPENT x a_day x T findings of all policies may have been alerts. The factor lies above
- * the finding of rank m, rounded down, and while m < SVI_BUDGET_MIN_EXCURSIONS also above an extrapolation by
- * (2). It is thus set by what the keys of this stream have shown, not by a worst case, and what one key does
- * not need is left to the others. It is unknown while m < 1. Findings within a twentieth of the time of one
+ * the finding of rank m, rounded down, and while m < SVI_BUDGET_MIN_FINDINGS it is extrapolated by an
+ * exponential law of the largest k = min(count, 16), with h = k / 4:
+ *
+ *     u(h) + s ln(h / m),   s = (u(h) - u(k)) / ln(k / h)                                              (2)
+ *
+ * It is thus set by what the keys of this stream have shown, not by a worst case, and what one key does not
+ * need is left to the others. It is unknown while m < 1. Findings within a twentieth of the time of one
  * alert (72 minutes at 1 a day) count as one, the largest: otherwise one disturbance of all keys would raise
  * the factor for weeks. Independent findings that matter are far rarer than that. */
 #ifndef SVI_BUDGET_H
@@ -56,38 +66,49 @@
 #include "svmstream/error.h"
 
 /* Tuning. */
-#define SVI_BUDGET_PROMISE        1.5  /* multiple of the budget that exchangeable rows would use, see (1) */
-#define SVI_BUDGET_EARLY          0.3  /* further alerts each time that the number of rows grows e-fold */
-#define SVI_BUDGET_SPENT          0.75 /* part of the budget that the past may have used */
-#define SVI_BUDGET_BASE           1.0  /* surprise at which an excursion begins */
-#define SVI_BUDGET_APART          50   /* samples that a record spans, and quiet ones that end an excursion */
-#define SVI_BUDGET_MIN_EXCURSIONS 4.0  /* m below which peaks are extrapolated */
-#define SVI_BUDGET_ABOVE          0.01 /* distance of a level from the peak below it */
-#define SVI_BUDGET_MIN_LEVEL      2.0  /* smallest level */
-#define SVI_BUDGET_MEMORY         28.0 /* days of the past that count */
-#define SVI_BUDGET_PEAKS          64   /* excursions kept for each detector, the largest */
-#define SVI_BUDGET_GAP            20   /* mean intervals that a gap counts as at most */
+#define SVI_BUDGET_PROMISE      1.5  /* multiple of the budget that exchangeable rows would use, see (1) */
+#define SVI_BUDGET_SPENT        .9 /* part of the budget that the past may have used */
+#define SVI_BUDGET_TARGET       .95  /* part of the budget that the balance settles at */
+#define SVI_BUDGET_STEP         .12 /* rise of the balance, the logarithm of a factor, with an alert */
+#define SVI_BUDGET_LOWEST       (-0.7)
+#define SVI_BUDGET_HIGHEST      1.5 /* bounds of the balance */
+#define SVI_BUDGET_APART        50  /* most samples that a record spans */
+#define SVI_BUDGET_CLEAR        0.6 /* part of a level below which a sample is calm */
+#define SVI_BUDGET_LEVELS       24  /* levels that are counted */
+#define SVI_BUDGET_FEW          2.0
+#define SVI_BUDGET_SOME         8.0
+#define SVI_BUDGET_MIN_FINDINGS 4.0  /* m below which findings are extrapolated */
+#define SVI_BUDGET_ABOVE        0.01 /* distance of a factor from the finding below it */
+#define SVI_BUDGET_MIN_LEVEL    1.0  /* smallest level */
+#define SVI_BUDGET_MEMORY       28.0 /* days of the past that count, at least ... */
+#define SVI_BUDGET_PERIODS      8.0  /* ... this many times the time of one alert */
+#define SVI_BUDGET_GAP          20   /* mean intervals that a gap counts as at most */
 
 #define SVI_BUDGET_WINDOW 64 /* places; a power of 2 above SVI_BUDGET_APART */
 
-struct svi_budget_peak {
-    double surprise; /* -log10 p */
-    double at;       /* day of the peak (svi_budget.days) */
-    int64_t episode; /* the alert that it was part of; 0: none */
+/* Alerts that each level would have opened. */
+struct svi_budget_counts {
+    float opened[SVI_BUDGET_LEVELS]; /* fading */
+    int16_t calm[SVI_BUDGET_LEVELS]; /* calm samples of the open one; -1: none is open */
 };
+
+/* The largest size within an alert, for a verdict. */
+struct svi_budget_alert {
+    int64_t episode; /* 0: none */
+    double size, at; /* and its day */
+    float surprise[SVI_DETECTORS];
+};
+#define SVI_BUDGET_ALERTS 8 /* alerts that are remembered, the last ones */
 
 struct svi_budget_recent {
     double surprise;
     int64_t number; /* of the sample */
 };
 
-/* The past of one detector. Its arrays grow as needed; zero-initialised it has none. */
+/* One detector. Its array grows as needed; zero-initialised it has none. */
 struct svi_budget_detector {
-    double level;                     /* INFINITY until it is first set */
-    struct svi_budget_peak *peaks;    /* of ended excursions, descending, owned */
-    int count, peak_capacity;         /* peaks held; allocated, SVI_BUDGET_PEAKS at most */
-    struct svi_budget_peak now;       /* of the excursion under way; surprise 0: none */
-    int calm;                         /* samples since the surprise was at half that peak or above */
+    double base, level;               /* INFINITY until they are first set */
+    struct svi_budget_counts counts;  /* by levels of surprise */
     struct svi_budget_recent *recent; /* surprises that may still be the largest of the last SVI_BUDGET_APART,
                                          descending, owned; position i is at i % window */
     int first, held;                  /* position of the first one, below SVI_BUDGET_WINDOW; their number */
@@ -112,9 +133,19 @@ struct svi_budget {
     struct svi_budget_share share;
     double interval; /* seconds that a row without its own time counts as; 0: by its arrival */
     int64_t rows;
-    double days; /* so far */
-    double last; /* engine time of the last row, seconds; -DBL_MAX before the first */
+    double days;              /* so far */
+    double last;              /* engine time of the last row, seconds; -DBL_MAX before the first */
+    double passed;            /* of the current row: days since the last one */
+    bool open;                /* an alert is open at the current row, or was at the last one */
+    int64_t episode;          /* which one */
+    double balance;           /* see BALANCE */
+    double group;             /* seconds that an alert is held open after its last sample; set by the owner */
+    int apart;                /* samples that a record spans */
+    float row[SVI_DETECTORS]; /* surprises of the current row */
     struct svi_budget_detector detector[SVI_DETECTORS];
+    double counted;                                    /* days that the counts have seen, fading */
+    struct svi_budget_counts counts;                   /* by sizes */
+    struct svi_budget_alert alerts[SVI_BUDGET_ALERTS]; /* by episode modulo their number */
 };
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval);
@@ -142,13 +173,16 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed);
  * SVI_BUDGET_APART rows. */
 bool svi_budget_surprise(struct svi_budget *b, enum svi_alert_detector detector, double surprise);
 
-/* The row belongs to that alert (> 0), and so do the excursions that it is part of. */
+/* An alert opens in this row. */
+void svi_budget_opened(struct svi_budget *b);
+
+/* The row belongs to that alert (> 0). */
 void svi_budget_mark(struct svi_budget *b, int64_t episode);
 
 /* Ends a row; at fixed numbers of rows the levels are set. */
 void svi_budget_end(struct svi_budget *b);
 
-/* That alert was a true one: its excursions leave the past, and levels are set. */
+/* That alert was a true one: it leaves the past, and levels are set. Only the last alerts can. */
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode);
 
 double svi_budget_rows_a_day(const struct svi_budget *b); /* 1e9 at most, and where no time has passed */
@@ -167,16 +201,22 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b);
 
 #define SVI_BUDGET_POOL 128 /* findings kept, the largest */
 
+struct svi_budget_finding {
+    double size; /* surprise over level */
+    double at;   /* day of the pool */
+};
+
 struct svi_budget_pool {
-    double days;                                   /* so far, of one policy (the sum over their number) */
-    struct svi_budget_peak peaks[SVI_BUDGET_POOL]; /* descending; `surprise` holds a surprise over level */
+    double days; /* so far, of one policy (the sum over their number) */
+    struct svi_budget_finding findings[SVI_BUDGET_POOL]; /* descending by size */
     int count;
+    double factor, balance; /* as last asked for; see BALANCE */
     double now;   /* largest finding of the group that counts as one and is not in the list yet; 0: none */
     double since; /* day of the first finding of that group */
 };
 
 /* One of `policies` has advanced by that many days; one has found this surprise over level. */
-void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies);
+void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies, double a_day);
 void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day);
 
 /* The factor, at least 1; 0: unknown. Removes findings that are too old. */

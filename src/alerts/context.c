@@ -55,6 +55,10 @@ bool svi_pace_row(struct svi_pace *p, double time) {
     return true;
 }
 
+bool svi_pace_knows_a_day(const struct svi_pace *p, double time) {
+    return p->rows > 0 && (time - p->since >= DAY || p->rows >= SVI_PACE_DAY);
+}
+
 int64_t svi_pace_block(const struct svi_pace *p) {
     /* The largest power-of-two multiple that does not exceed it, because blocks only ever double. */
     int64_t rows = SVI_BLOCK_MIN_ROWS;

@@ -30,6 +30,7 @@ void svi_context_moment(double time, struct svi_moment *out);
 
 #define SVI_PACE_MIN 2000.0
 #define SVI_PACE_MAX 20000.0
+#define SVI_PACE_DAY 20000
 
 struct svi_pace {
     int64_t rows;  /* so far */
@@ -42,6 +43,10 @@ void svi_pace_init(struct svi_pace *p);
 /* Counts a row at that time, in seconds. True: the memory was set again, which happens each time the number
  * of rows has doubled. */
 bool svi_pace_row(struct svi_pace *p, double time);
+
+/* Is the past as long as a machine takes to show what is normal: a day, or SVI_PACE_DAY rows where rows come
+ * fast? */
+bool svi_pace_knows_a_day(const struct svi_pace *p, double time);
 
 /* Largest length of a block of block_tails.h, in rows: SVI_BLOCKS of them cover up to four times
  * the memory. */

@@ -12,8 +12,10 @@
 #ifndef SVI_EVIDENCE_H
 #define SVI_EVIDENCE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/archive.h"
 #include "svmstream/error.h"
@@ -24,7 +26,8 @@
     X(VALUE, "value", svi_sensor_detectors, NULL)                                                            \
     X(LEVEL, "level", svi_sensor_detectors, NULL)                                                            \
     X(STEP, "step", svi_sensor_detectors, NULL)                                                              \
-    X(OTHERS, "others", svi_sensor_detectors, NULL)                                                          \
+    X(FORECAST, "forecast", svi_sensor_detectors, NULL)                                                      \
+    X(SPREAD, "spread", svi_sensor_detectors, NULL)                                                          \
     X(LASTING, "lasting", svi_row_detectors, "unusual for a while")
 
 #define X(constant, name, engine, opening) SVI_DETECTOR_##constant,
@@ -42,6 +45,15 @@ struct svi_evidence {
     double low, high; /* normal range in its context (5 % and 95 %); NAN: unknown */
     int with;         /* the feature that contributes most to the forecast; -1: none */
 };
+
+/* A surprise as far as a past of that many rows can know it. p = 1 / (10 rows) is the limit, because a tail
+ * that was fitted to n values says little beyond ten times as many. Larger surprises keep their order, but
+ * count only by the logarithm of what exceeds the limit: an extrapolation is no proof, a gross value still
+ * is. */
+static inline double svi_evidence_known(double surprise, int64_t rows) {
+    const double limit = 1 + log10((double)rows + 1);
+    return surprise <= limit ? surprise : limit + log10(1 + surprise - limit);
+}
 
 struct svi_moment;
 struct svi_judgement;

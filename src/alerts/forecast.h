@@ -1,22 +1,28 @@
-/* forecast.h: forecasts of each sensor from the time, the context and the other sensors, by weighted least
- * squares over the past, for all sensors at once.
+/* forecast.h: forecasts of each sensor, from the time and the context alone and from all that is known before
+ * and beside it, by weighted least squares over the past, for all sensors at once.
  *
- * One matrix of moments holds all that is needed: S = sum w_i z_i z_i' over rows z = (regressors c, sensors
- * x), whose weights fade by 1 - 1 / memory a row. The coefficients T of all sensors on the regressors solve
+ * One matrix of moments holds all that is needed: S = sum w_i z_i z_i' over rows z = (sensors x, sensors of
+ * the last rows, regressors c), whose weights fade by 1 - 1 / memory a row. The coefficients T of all sensors
+ * on the regressors solve
  *
  *     (S_cc + ridge) T = S_cx                                                                          (1)
  *
- * and with P = (S + ridge)^-1 the forecast of sensor j from all other coordinates, as a Gaussian law expects
- * it, is
+ * and with P = (S + ridge)^-1 the forecast of sensor j from all other coordinates - its own last values, the
+ * other sensors now and before, and the time - as a Gaussian law expects it, is
  *
  *     x_j - (P z)_j / P_jj                                                                             (2)
  *
+ * A row and the rows before it are forecast by the same solution, as the last rows are coordinates: a new
+ * solution is no step of any residual.
+ *
  * The equations are solved at fixed row numbers, less and less often, so that most rows cost only their
- * products. The ridge of some rows pulls coefficients to 0 while there are few rows.
+ * products, and these are added for several rows at a time. The ridge of some rows pulls coefficients to 0
+ * while there are few rows.
  *
  * Sensors are measured from their first level and in their first scale, so that sums keep their digits. A
- * missing value, or one that must not be learned, counts as its forecast. More than SVI_FORECAST_OTHERS
- * sensors are not forecast from each other. */
+ * missing value, or one that must not be learned, is learned as its forecast by (1). Forecasts by (2) start
+ * from the values as they were, since what a failed sensor shows next depends on what it showed last. More
+ * than SVI_FORECAST_OTHERS sensors are forecast by (1) alone. */
 #ifndef SVI_FORECAST_H
 #define SVI_FORECAST_H
 
@@ -26,27 +32,30 @@
 #include "base/archive.h"
 #include "svmstream/error.h"
 
-#define SVI_FORECAST_OTHERS 64   /* most sensors that are forecast from each other */
+#define SVI_FORECAST_OTHERS 64   /* most sensors that are forecast by (2) */
+#define SVI_FORECAST_ROWS   4    /* rows whose products are added at a time */
 #define SVI_FORECAST_CLIP   30.0 /* deviations: larger residuals do not count further for other sensors */
 #define SVI_FORECAST_MAX    1e9  /* scales: largest distance from its level that a value counts as */
 
 struct svi_forecast {
     int k, d;              /* regressors in use, the first of which is always 1; sensors */
-    bool others;           /* sensors are forecast from each other */
+    int lags;              /* last rows that are coordinates; 0: (1) alone, for too many sensors */
     bool solved;           /* P has been computed at least once */
     double memory;         /* rows, >= 1 */
     int64_t rows, next;    /* learned; number of the row at which the equations are solved next */
+    int held;              /* rows in `waiting` */
     double *level, *scale; /* d: of the sensors; scale 0: not known yet, the sensor has no forecast */
     double *known, *mean;  /* d: values since the sensor first moved, and their mean, until it has a scale */
     double *square;        /* d: sum of their squared deviations */
-    double *regressors;    /* S_cc: k x k, lower triangle */
-    double *sensors;       /* S_xx: d x d, lower triangle; only with `others` */
-    double *cross;         /* S_cx: k x d */
+    double *moments;       /* S, lower triangle; without lags only S_cc */
+    double *cross;         /* S_cx: k x d; only without lags */
+    double *waiting;       /* SVI_FORECAST_ROWS x n: rows learned that are not in S yet; only with lags */
     double *coefficients;  /* T: k x d */
-    double *inverse;       /* the last d columns of P: (k + d) x d; only with `others` */
-    double *z;             /* k + d: the current row, in scales */
-    double *out;           /* d: scratch */
-    double *expected;      /* d: forecast of the current row by context, in scales */
+    double *inverse;       /* the first d columns of P: n x d; only with lags */
+    double *z;        /* n = (1 + lags) d + k: the current row, then the last ones, in scales, as they were */
+    double *learned;  /* lags x d: the last rows as they were learned */
+    double *out;      /* d: scratch */
+    double *expected; /* d: forecast of the current row by context, in scales */
 };
 
 /* k regressors, d sensors. SVS_NO_MEMORY: `f` may be cleared. */
@@ -57,13 +66,15 @@ void svi_forecast_clear(struct svi_forecast *f); /* frees */
 svs_code svi_forecast_grow(struct svi_forecast *f, int k, svs_error *err);
 
 /* Computes the residuals of a row, which becomes the current one. c: k regressors; x: d values, NaN where
- * missing. by_context, by_others: d residuals each, in scales; NaN: no forecast. deviation: normal size of
- * the residuals by context (d), NULL while unknown: in forecasts of other sensors a residual counts as
- * SVI_FORECAST_CLIP deviations at most, so that a sensor that fails does not make others look wrong. */
+ * missing. by_context, by_others: d residuals each by (1) and (2), in scales; NaN: no forecast. deviation:
+ * normal size of the residuals by context (d), NULL while unknown: in forecasts of other sensors a residual
+ * counts as SVI_FORECAST_CLIP deviations at most, so that a sensor that fails does not make others look
+ * wrong. */
 void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, const float *deviation,
                             double *by_context, double *by_others);
 
-/* The sensor that contributes most to the forecast of sensor j by others in the current row; -1: none. */
+/* The other sensor whose present value contributes most to the forecast (2) of sensor j in the current row;
+ * -1: none. */
 int svi_forecast_owes(const struct svi_forecast *f, int j);
 
 /* Learns the current row. x, by_context: as in svi_forecast_residuals. odd: d flags of sensors whose value

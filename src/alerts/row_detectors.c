@@ -5,7 +5,8 @@
  * a little from all before, and small p-values come in runs. Each measure, as -log10 p, is therefore divided
  * by its normal size at that time of day (deviations.h) and compared with the largest of its own past in
  * blocks of rows (block_tails.h). Reported is how often such an episode begins, but never more than the
- * p-value says. With fewer than SVI_BLOCKS blocks LASTING has too short a past and reports by its p alone. */
+ * p-value says. LASTING is silent until its past is as long as a machine takes to show what is normal: a day,
+ * or SLOW rows, and ten times the length of its runs. */
 #include <math.h>
 
 #include "alerts/block_tails.h"
@@ -21,6 +22,7 @@
 #define WARM         64   /* rows before anything is reported by the past */
 #define REFRESH      64   /* rows after which the normal size at a time of day is computed again */
 #define GREATEST     300  /* largest -log10 p: beyond any p */
+#define RUNS         10    /* lengths of a run (lasting.h, tau) that LASTING needs */
 #define MIN_SCALE    0.3f /* smallest normal size; on exchangeable rows that of -log10 p is 0.6 */
 
 enum { ROW, LASTING, SERIES };
@@ -82,7 +84,8 @@ static void row_detectors_assess(void *state, const struct svi_detector_sample *
         svi_deviations_turn_to(&r->deviations, m->bin);
     /* LASTING includes the row at hand: it reports the evidence up to and with it. */
     svi_lasting_add(&r->lasting, &rank);
-    const bool early = r->pace.rows < SVI_BLOCKS * SVI_BLOCK_MIN_ROWS;
+    const bool early =
+        !svi_pace_knows_a_day(&r->pace, m->time) || (double)r->pace.rows < RUNS * r->lasting.tau;
     /* `extreme` extends p beyond the ranks: otherwise no surprise could exceed log10 of the number
      * of scores. */
     const float v[SERIES] = {(float)fmin(-log10(j->extreme), GREATEST),
@@ -91,7 +94,7 @@ static void row_detectors_assess(void *state, const struct svi_detector_sample *
         u[i] = r->pace.rows < WARM ? 0 : v[i] / fmaxf(r->deviations.now[i], MIN_SCALE);
         /* The smaller of both: a long past of small p-values lowers the surprise, and never raises it. */
         const double episode = svi_block_tails_surprise(&r->tails, i, u[i], 0);
-        evidence[detector[i]].surprise = early && i == LASTING ? v[i] : fmin(v[i], episode);
+        evidence[detector[i]].surprise = early && i == LASTING ? 0 : fmin(v[i], episode);
     }
     evidence[SVI_DETECTOR_LASTING].over = svi_lasting_over(&r->lasting);
     /* The row is learned last: no row is assessed by a past that contains it. */

@@ -21,41 +21,44 @@
 #include "alerts/context.h"
 #include "alerts/deviations.h"
 #include "alerts/forecast.h"
+#include "alerts/steps.h"
 #include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
 #include "base/wide.h"
 
-#define MEANS                180   /* rows of the longest mean */
-#define STEP_MEANS           30    /* rows of the longest mean of BY_STEP */
+#define SPREAD_ROWS          30    /* rows of the mean of squares */
 #define MIN_MEANS            10    /* a mean counts once the past has this many times its rows */
 #define LARGEST              1e4f  /* deviations that a residual counts as at most */
+#define MIN_SQUARE           1e-4f /* mean square below which a spread is none */
+#define COUNTS               8.0f  /* deviations that a residual counts as at most in a mean */
 #define MAX_LEARNED_SURPRISE 5.0   /* surprise of one series above which its sensor is not learned */
 #define WARM                 64    /* rows before residuals count */
 #define REFRESH              64    /* rows after which the deviations of a bin are computed again */
-#define FADES                0.999 /* weight that moments of successive residuals keep in a row */
 #define CONTEXT_CLIP         1e3   /* scales that a column of context counts as at most */
 #define MIN_SURPRISE         1.5   /* smallest surprise that a detector reports */
 #define NONE                 (-1)  /* a place of context whose column was reused for something else */
+#define MIN_STEP_SURPRISE    1.0   /* smallest surprise that STEP reports */
 #define TELLING              1.645 /* deviations: 5 % of a normal law lie above */
 
-/* Residuals: after time and context; of these, what the last row does not predict; after the other sensors
- * too. */
-enum { BY_CONTEXT, BY_STEP, BY_OTHERS, RESIDUALS, VALUE = RESIDUALS };
+/* Residuals: after time and context; after all that is known before and beside the value (forecast.h). */
+enum { BY_CONTEXT, BY_ALL, RESIDUALS, VALUE = RESIDUALS };
 
 static const struct {
     enum svi_alert_detector detector;
     int residual; /* or VALUE */
     int over;     /* rows of the mean */
-} signals[] = {{SVI_DETECTOR_VALUE, VALUE, 1},           {SVI_DETECTOR_LEVEL, BY_CONTEXT, 1},
-               {SVI_DETECTOR_LEVEL, BY_CONTEXT, 30},     {SVI_DETECTOR_LEVEL, BY_CONTEXT, MEANS},
-               {SVI_DETECTOR_STEP, BY_STEP, STEP_MEANS}, {SVI_DETECTOR_OTHERS, BY_OTHERS, 1},
-               {SVI_DETECTOR_OTHERS, BY_OTHERS, 30},     {SVI_DETECTOR_OTHERS, BY_OTHERS, MEANS}};
+} signals[] = {{SVI_DETECTOR_VALUE, VALUE, 1},
+               {SVI_DETECTOR_LEVEL, BY_CONTEXT, 1},
+               {SVI_DETECTOR_LEVEL, BY_CONTEXT, 30},
+               {SVI_DETECTOR_LEVEL, BY_CONTEXT, 180},
+               {SVI_DETECTOR_FORECAST, BY_ALL, 1},
+               {SVI_DETECTOR_FORECAST, BY_ALL, 10},
+               {SVI_DETECTOR_FORECAST, BY_ALL, 60},
+               {SVI_DETECTOR_FORECAST, BY_ALL, 360},
+               {SVI_DETECTOR_SPREAD, BY_ALL, SPREAD_ROWS}};
 #define SIGNALS     ((int)(sizeof signals / sizeof *signals))
 #define LEVEL_MEANS 3 /* index of the longest mean of LEVEL */
-
-/* Rows for which a residual is kept: as long as its longest mean. */
-static const int ring_rows[RESIDUALS] = {[BY_CONTEXT] = MEANS, [BY_STEP] = STEP_MEANS, [BY_OTHERS] = MEANS};
 
 struct svi_sensors {
     int d;
@@ -65,23 +68,22 @@ struct svi_sensors {
     struct svi_forecast forecast;
     struct svi_deviations deviations; /* RESIDUALS x d */
     struct svi_block_tails tails;     /* SIGNALS x 2 x d */
+    struct svi_steps steps;
+    struct svi_block_tails step_tails; /* of the largest distance of the row, by its logarithm */
 
-    double *origin;                     /* d: what values are measured from; fixed once there is a scale */
-    double *before;                     /* d: residual by context of the last row, 0 for none */
-    double *now_before, *before_before; /* d: fading sums of residual x last one, and of its square */
-    double *odd_rows;                   /* d: odd rows, less the others since */
-    double *sum;                        /* SIGNALS x d: sums over the last `over` residuals, in deviations */
-    float *ring[RESIDUALS];             /* ring_rows x d each: the last residuals, in deviations */
-    uint8_t *category;                  /* d flags: the column is a value of a category, and not assessed */
+    double *origin;    /* d: what values are measured from; fixed once there is a scale */
+    double *odd_rows;  /* d: odd rows, less the others since */
+    float *mean;       /* SIGNALS x d: fading means of residuals, or squares, in deviations */
+    uint8_t *category; /* d flags: the column is a value of a category, and not assessed */
 
     /* Of the current row. */
-    double *x;                      /* d: the row, NaN for columns of context */
-    double *by_context, *by_others; /* d: residuals, in scales of the sensor; NaN for none */
-    float *residual;                /* RESIDUALS x d: the same and BY_STEP; 0 for none */
-    float *fresh;                   /* RESIDUALS x d: in deviations, as they enter the rings */
-    float *signal;                  /* SIGNALS x 2 x d */
-    float *gate;              /* 2 x d, by context and by others: -INFINITY without a residual, else 0 */
-    uint8_t *odd, *unlearned; /* d flags: surprising now; not learned in this row */
+    double *x;                   /* d: the row, NaN for columns of context */
+    double *by_context, *by_all; /* d: residuals, in scales of the sensor; NaN for none */
+    float *residual;             /* RESIDUALS x d: the same; 0 for none */
+    float *fresh;                /* RESIDUALS x d: in deviations; 0 before WARM */
+    float *signal;               /* SIGNALS x 2 x d */
+    float *gate;                 /* 2 x d, by context and by others: -INFINITY without a residual, else 0 */
+    uint8_t *odd, *unlearned;    /* d flags: surprising now; not learned in this row */
 
     int judged; /* sensors that `price` was computed for */
     double
@@ -97,17 +99,11 @@ enum { COLUMNS, DIMS };
 
 static const struct svi_array arrays[] = {
     SVI_ARRAY(OWNER, origin, "origin", OF_SENSOR),
-    SVI_ARRAY(OWNER, before, "before", OF_SENSOR),
-    SVI_ARRAY(OWNER, now_before, "now before", OF_SENSOR),
-    SVI_ARRAY(OWNER, before_before, "before before", OF_SENSOR),
     SVI_ARRAY(OWNER, odd_rows, "odd rows", OF_SENSOR),
-    SVI_ARRAY(OWNER, sum, "sums", SVI_AXIS_LENGTH(SIGNALS), OF_SENSOR),
     SVI_ARRAY(OWNER, x, NULL, OF_SENSOR),
     SVI_ARRAY(OWNER, by_context, NULL, OF_SENSOR),
-    SVI_ARRAY(OWNER, by_others, NULL, OF_SENSOR),
-    SVI_ARRAY(OWNER, ring[BY_CONTEXT], "by context", SVI_AXIS_LENGTH(MEANS), OF_SENSOR),
-    SVI_ARRAY(OWNER, ring[BY_STEP], "by step", SVI_AXIS_LENGTH(STEP_MEANS), OF_SENSOR),
-    SVI_ARRAY(OWNER, ring[BY_OTHERS], "by others", SVI_AXIS_LENGTH(MEANS), OF_SENSOR),
+    SVI_ARRAY(OWNER, by_all, NULL, OF_SENSOR),
+    SVI_ARRAY(OWNER, mean, "means", SVI_AXIS_LENGTH(SIGNALS), OF_SENSOR),
     SVI_ARRAY(OWNER, residual, NULL, SVI_AXIS_LENGTH(RESIDUALS), OF_SENSOR),
     SVI_ARRAY(OWNER, fresh, NULL, SVI_AXIS_LENGTH(RESIDUALS), OF_SENSOR),
     SVI_ARRAY(OWNER, signal, NULL, SVI_AXIS_LENGTH(2 * SIGNALS), OF_SENSOR),
@@ -127,6 +123,8 @@ static void sensors_drop(void *state) {
     svi_forecast_clear(&s->forecast);
     svi_deviations_clear(&s->deviations);
     svi_block_tails_clear(&s->tails);
+    svi_steps_clear(&s->steps);
+    svi_block_tails_clear(&s->step_tails);
     svi_arrays_free(&sensors_arrays, s);
     svi_free(s);
 }
@@ -136,6 +134,7 @@ static svs_code sensors_reserve(svi_sensors *s, svs_error *err) {
     if (!s->grows) /* all capacity exists; and another thread may be working on it */
         return SVS_OK;
     SVI_TRY(svi_deviations_reserve(&s->deviations, err));
+    SVI_TRY(svi_block_tails_reserve(&s->step_tails, err));
     return svi_block_tails_reserve(&s->tails, err);
 }
 
@@ -156,6 +155,8 @@ static svi_sensors *sensors_new(int d, bool context, bool grows, svs_error *err)
         svi_deviations_init(&s->deviations, RESIDUALS, d, bins, err) != SVS_OK ||
         svi_block_tails_init(&s->tails, SIGNALS * 2, d, grows, log10(2.0 * d) + MIN_SURPRISE, err) !=
             SVS_OK ||
+        svi_steps_init(&s->steps, d, err) != SVS_OK ||
+        svi_block_tails_init(&s->step_tails, 1, 1, grows, MIN_STEP_SURPRISE, err) != SVS_OK ||
         sensors_reserve(s, err) != SVS_OK) {
         sensors_drop(s);
         return NULL;
@@ -176,7 +177,8 @@ static double sensors_bytes(const struct svi_detector_shape *shape) {
     return (double)sizeof(struct svi_sensors) + (double)svi_arrays_bytes(&sensors_arrays, dims) +
            svi_forecast_memory(sensors_regressors(shape->contexts), shape->columns) +
            svi_deviations_memory(RESIDUALS, shape->columns, SVI_CONTEXT_BINS) +
-           svi_block_tails_memory(SIGNALS * 2, shape->columns, shape->grows);
+           svi_block_tails_memory(SIGNALS * 2, shape->columns, shape->grows) +
+           svi_steps_memory(shape->columns) + svi_block_tails_memory(1, 1, shape->grows);
 }
 
 /* ---- columns */
@@ -198,12 +200,15 @@ static svi_sensors *sensors_widened(const svi_sensors *s, int d, svs_error *err)
     if (code == SVS_OK)
         code = svi_block_tails_widen(&w->tails, &s->tails, err);
     if (code == SVS_OK)
+        code = svi_block_tails_widen(&w->step_tails, &s->step_tails, err);
+    if (code == SVS_OK)
         code = sensors_reserve(w, err);
     if (code != SVS_OK) {
         sensors_drop(w);
         return NULL;
     }
     svi_forecast_widen(&w->forecast, &s->forecast);
+    svi_steps_widen(&w->steps, &s->steps);
     svi_arrays_copy(&sensors_arrays, w, wide, s, narrow);
     return w;
 }
@@ -239,6 +244,7 @@ static void sensors_forget(void *state, int column) {
         s->context[i] = s->context[i] == column ? NONE : s->context[i];
     svi_forecast_forget(&s->forecast, column);
     svi_deviations_forget(&s->deviations, column);
+    svi_steps_forget(&s->steps, column);
     for (int j = column; j < s->tails.series; j += s->d)
         svi_block_tails_forget(&s->tails, j);
     svi_arrays_forget(&sensors_arrays, s, dims, COLUMNS, column);
@@ -264,29 +270,20 @@ static inline float sensors_float(double r) {
     return (float)(r > SVI_FORECAST_MAX ? SVI_FORECAST_MAX : r < -SVI_FORECAST_MAX ? -SVI_FORECAST_MAX : r);
 }
 
-/* Fills in `residual` and `gate` from the residuals of the forecast. BY_STEP is the residual less its
- * regression on the last one, of slope now_before / before_before. r == r is false for NaN alone, and keeps
+/* Fills in `residual` and `gate` from the residuals of the forecast. r == r is false for NaN alone, and keeps
  * the loop without branches. */
 SVI_WIDE
 static void sensors_store_residuals(struct svi_sensors *s) {
     const int d = s->d;
-    const double *restrict by_context = s->by_context, *restrict by_others = s->by_others,
-                           *restrict before = s->before, *restrict now_before = s->now_before,
-                           *restrict last = s->before_before;
-    float *restrict to = s->residual, *restrict step = to + BY_STEP * d,
-                    *restrict others = to + BY_OTHERS * d;
-    float *restrict gate = s->gate, *restrict far = gate + d;
-    for (int j = 0; j < d; j++) {
-        const double share = now_before[j] / (last[j] > 0 ? last[j] : 1), r = by_context[j];
-        const double left = r - (last[j] > 0 ? share : 0) * before[j];
-        to[j] = r == r ? sensors_float(r) : 0;
-        step[j] = r == r ? sensors_float(left) : 0;
-        gate[j] = r == r ? 0 : -INFINITY;
-    }
-    for (int j = 0; j < d; j++) {
-        const double r = by_others[j];
-        others[j] = r == r ? sensors_float(r) : 0;
-        far[j] = r == r ? 0 : -INFINITY;
+    const double *residuals[RESIDUALS] = {[BY_CONTEXT] = s->by_context, [BY_ALL] = s->by_all};
+    for (int i = 0; i < RESIDUALS; i++) {
+        const double *restrict from = residuals[i];
+        float *restrict to = s->residual + i * d, *restrict gate = s->gate + i * d;
+        for (int j = 0; j < d; j++) {
+            const double r = from[j];
+            to[j] = r == r ? sensors_float(r) : 0;
+            gate[j] = r == r ? 0 : -INFINITY;
+        }
     }
 }
 
@@ -299,7 +296,7 @@ static void sensors_residuals(struct svi_sensors *s, const double *x, const doub
     /* Deviations mean nothing before WARM rows, so nothing is limited by them. */
     svi_forecast_residuals(&s->forecast, c, s->x,
                            s->pace.rows < WARM ? NULL : s->deviations.now + BY_CONTEXT * s->d, s->by_context,
-                           s->by_others);
+                           s->by_all);
     sensors_store_residuals(s);
     for (int j = 0; j < s->d; j++)
         if (s->category[j])
@@ -317,18 +314,46 @@ static void sensors_measure(float *restrict u, const float *restrict residual,
     }
 }
 
-/* Slides the sum over the last residuals by one row: `old` leaves, `now` enters. up and down become the mean
- * and its negative, or -INFINITY where the gate is shut. Sums are doubles of floats, so that removal is exact
- * enough. */
+/* Moves fading means by one row of residuals, each limited, so that one gross row does not count as many. up
+ * and down become the mean and its negative, or -INFINITY where the gate is shut. */
 SVI_WIDE
-static void sensors_slide(double *restrict sum, const float *restrict old, const float *restrict now,
-                          double share, const float *restrict gate, float *restrict up, int d) {
+static void sensors_average(float *restrict mean, const float *restrict now, float share,
+                            const float *restrict gate, float *restrict up, int d) {
     float *restrict down = up + d;
     for (int j = 0; j < d; j++) {
-        sum[j] = sum[j] - (double)old[j] + (double)now[j];
-        const float v = (float)(sum[j] * share);
-        up[j] = v + gate[j];
-        down[j] = gate[j] - v;
+        const float v = now[j] > COUNTS ? COUNTS : now[j] < -COUNTS ? -COUNTS : now[j];
+        mean[j] += (v - mean[j]) * share;
+        up[j] = mean[j] + gate[j];
+        down[j] = gate[j] - mean[j];
+    }
+}
+
+/* The same for a single residual. */
+SVI_WIDE
+static void sensors_single(const float *restrict now, const float *restrict gate, float *restrict up, int d) {
+    float *restrict down = up + d;
+    for (int j = 0; j < d; j++) {
+        up[j] = now[j] + gate[j];
+        down[j] = gate[j] - now[j];
+    }
+}
+
+/* The same for mean squares, by the logarithm to base 2 between its powers, which is monotone: a spread that
+ * falls to a tenth is as far from the normal one as one that rises tenfold. */
+SVI_WIDE
+static void sensors_spread(float *restrict mean, const float *restrict now, float share,
+                           const float *restrict gate, float *restrict up, int d) {
+    float *restrict down = up + d;
+    for (int j = 0; j < d; j++) {
+        const float v = now[j] * now[j] < COUNTS * COUNTS ? now[j] * now[j] : COUNTS * COUNTS;
+        mean[j] += (v - mean[j]) * share;
+        const union {
+            float f;
+            int32_t i;
+        } bits = {mean[j] + MIN_SQUARE};
+        const float level = (float)bits.i * 0x1p-23f - 127;
+        up[j] = level + gate[j];
+        down[j] = gate[j] - level;
     }
 }
 
@@ -347,14 +372,7 @@ static void sensors_values(const double *restrict x, const double *restrict orig
     }
 }
 
-/* The residuals of `ago` rows ago, 1 to ring_rows. The oldest row, ring_rows ago, has the place that this
- * row's will take. */
-static float *sensors_ring(const struct svi_sensors *s, int residual, int ago) {
-    const int rows = ring_rows[residual], at = (int)(s->pace.rows % rows);
-    return s->ring[residual] + (size_t)((at - ago + rows) % rows) * (size_t)s->d;
-}
-
-/* Computes all signals of the row and then enters its residuals into the rings. */
+/* Computes all signals of the row. */
 static void sensors_signals(struct svi_sensors *s) {
     const int d = s->d;
     const size_t row = (size_t)RESIDUALS * (size_t)d;
@@ -367,22 +385,20 @@ static void sensors_signals(struct svi_sensors *s) {
         sensors_measure(s->fresh, s->residual, s->deviations.now, (int)row);
     for (int i = 0; i < SIGNALS; i++) {
         const int r = signals[i].residual, over = signals[i].over;
-        float *up = s->signal + (size_t)(2 * i) * (size_t)d;
-        if (r == VALUE) {
+        float *up = s->signal + (size_t)(2 * i) * (size_t)d, *mean = s->mean + (size_t)i * (size_t)d;
+        const float *now = s->fresh + (size_t)r * (size_t)d, *gate = r == BY_ALL ? s->gate + d : s->gate;
+        if (r == VALUE)
             sensors_values(s->x, s->origin, s->forecast.scale, s->category, up, d);
-            continue;
-        }
-        sensors_slide(s->sum + (size_t)i * (size_t)d, sensors_ring(s, r, over),
-                      s->fresh + (size_t)r * (size_t)d, 1.0 / over, r == BY_OTHERS ? s->gate + d : s->gate,
-                      up, d);
-        /* A mean exists once its window holds only residuals, which are 0 before WARM. */
-        for (int j = 0; j < 2 * d && s->pace.rows < WARM + over; j++)
+        else if (signals[i].detector == SVI_DETECTOR_SPREAD)
+            sensors_spread(mean, now, 1.0f / (float)over, gate, up, d);
+        else if (over > 1)
+            sensors_average(mean, now, 1.0f / (float)over, gate, up, d);
+        else
+            sensors_single(now, gate, up, d);
+        /* A mean exists once it holds enough residuals, which are 0 before WARM. */
+        for (int j = 0; j < 2 * d && r != VALUE && s->pace.rows < WARM + over; j++)
             up[j] = -INFINITY;
     }
-    /* After the sums, which still needed the oldest row. */
-    for (int r = 0; r < RESIDUALS; r++)
-        memcpy(sensors_ring(s, r, ring_rows[r]), s->fresh + (size_t)r * (size_t)d,
-               (size_t)d * sizeof *s->fresh);
 }
 
 /* ---- evidence */
@@ -403,14 +419,13 @@ static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, 
     /* expected = value - residual. The normal range is that of a normal law of the deviation at this time of
      * day; the value of a mean is what the forecast and the mean residual give together. */
     const double scale = s->forecast.scale[j], deviation = s->deviations.now[r * s->d + j];
-    const double residual = r == BY_OTHERS ? s->by_others[j] : s->by_context[j];
-    const double left = r == BY_STEP ? s->residual[BY_STEP * s->d + j] : residual;
-    f.expected = s->x[j] - left * scale;
+    const double residual = r == BY_ALL ? s->by_all[j] : s->by_context[j];
+    f.expected = s->x[j] - residual * scale;
     f.low = f.expected - TELLING * deviation * scale;
     f.high = f.expected + TELLING * deviation * scale;
     if (f.over > 1)
-        f.value = f.expected + s->sum[i * s->d + j] / f.over * deviation * scale;
-    f.with = r == BY_OTHERS ? svi_forecast_owes(&s->forecast, j) : -1;
+        f.value = f.expected + (double)s->mean[i * s->d + j] * deviation * scale;
+    f.with = r == BY_ALL ? svi_forecast_owes(&s->forecast, j) : -1;
     return f;
 }
 
@@ -480,6 +495,35 @@ static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
     }
 }
 
+/* STEP: the sensor that has moved farthest from its last rows, compared with how far any of them has moved in
+ * the past. One series serves all sensors, so its p-value needs no correction for their number. Its tail is
+ * that of the logarithm: sizes of steps span powers of ten. */
+static void sensors_step(struct svi_sensors *s, const struct svi_moment *m, struct svi_evidence *evidence) {
+    float most = 0, size;
+    int at = -1;
+    svi_steps_row(&s->steps, s->x, s->forecast.memory);
+    for (int j = 0; j < s->d; j++)
+        if (s->steps.distance[j] > most && !s->category[j]) {
+            most = s->steps.distance[j];
+            at = j;
+        }
+    size = at >= 0 && s->pace.rows >= WARM ? log2f(most) : -INFINITY;
+    const double surprise = svi_block_tails_surprise(&s->step_tails, 0, size, 0);
+    if (surprise > 0 && svi_pace_knows_a_day(&s->pace, m->time)) {
+        double mean, deviation;
+        svi_steps_normal(&s->steps, at, s->x[at], &mean, &deviation);
+        evidence[SVI_DETECTOR_STEP] = (struct svi_evidence){.surprise = surprise,
+                                                            .feature = at,
+                                                            .over = 1,
+                                                            .value = s->x[at],
+                                                            .expected = mean,
+                                                            .low = mean - TELLING * deviation,
+                                                            .high = mean + TELLING * deviation,
+                                                            .with = -1};
+    }
+    svi_block_tails_add(&s->step_tails, &size);
+}
+
 /* ---- learning */
 
 /* Is a sensor odd, or was one recently? */
@@ -505,33 +549,17 @@ static void sensors_settle(struct svi_sensors *s) {
         s->unlearned[j] = s->odd[j];
         if (s->odd_rows[j] <= s->forecast.memory / 4)
             continue;
-        /* The level moves by the mean residual of the last MEANS rows, in units of the sensor. Moments stay,
+        /* The level moves by the mean residual of its longest mean, in units of the sensor. Moments stay,
          * as if the past had been at the new level. */
-        s->forecast.level[j] += s->sum[LEVEL_MEANS * s->d + j] / MEANS *
+        s->forecast.level[j] += (double)s->mean[LEVEL_MEANS * s->d + j] *
                                 s->deviations.now[BY_CONTEXT * s->d + j] * s->forecast.scale[j];
         s->odd_rows[j] = 0;
         s->unlearned[j] = 0;
     }
 }
 
-/* Learns the regression of residuals on the last ones, for BY_STEP. A missing residual leaves the moments,
- * and counts as 0 for the next row. */
-SVI_WIDE
-static void sensors_learn_steps(struct svi_sensors *s) {
-    const double *restrict by_context = s->by_context;
-    double *restrict before = s->before, *restrict now_before = s->now_before,
-                     *restrict before_before = s->before_before;
-    for (int j = 0; j < s->d; j++) {
-        const double now = by_context[j] == by_context[j] ? by_context[j] : 0, last = before[j];
-        const bool known = by_context[j] == by_context[j];
-        now_before[j] = known ? FADES * now_before[j] + now * last : now_before[j];
-        before_before[j] = known ? FADES * before_before[j] + last * last : before_before[j];
-        before[j] = now;
-    }
-}
-
-/* One row: residuals, signals, evidence; then the tails, deviations, forecasts and steps learn it, each from
- * the same residuals. */
+/* One row: residuals, signals, evidence; then the tails, deviations and forecasts learn it, each from the
+ * same residuals. */
 static void sensors_assess(void *state, const struct svi_detector_sample *sample,
                            struct svi_evidence *evidence) {
     svi_sensors *s = state;
@@ -546,18 +574,18 @@ static void sensors_assess(void *state, const struct svi_detector_sample *sample
     sensors_signals(s);
     memset(s->odd, 0, (size_t)s->d);
     sensors_find(s, evidence);
+    sensors_step(s, m, evidence);
     /* sensors_settle before the forecast learns: it says which sensors that leaves out. */
     sensors_settle(s);
     svi_block_tails_add(&s->tails, s->signal);
     svi_deviations_learn(&s->deviations, m->bin, s->residual,
                          (float)fmax(1 / (double)(s->pace.rows + 1), 1 / s->pace.memory));
     svi_forecast_learn(&s->forecast, x, s->by_context, s->unlearned);
-    sensors_learn_steps(s);
-    /* The pace last: rings and WARM go by the number of rows before this one. */
+    /* The pace last: WARM goes by the number of rows before this one. */
     if (!svi_pace_row(&s->pace, m->time))
         return;
     s->forecast.memory = s->pace.memory;
-    s->tails.longest = svi_pace_block(&s->pace);
+    s->tails.longest = s->step_tails.longest = svi_pace_block(&s->pace);
 }
 
 /* ---- archive */
@@ -576,6 +604,8 @@ static void sensors_archive(struct svi_archive *a, void *state) {
     svi_forecast_archive(a, &s->forecast);
     svi_deviations_archive(a, &s->deviations);
     svi_block_tails_archive(a, &s->tails);
+    svi_steps_archive(a, &s->steps);
+    svi_block_tails_archive(a, &s->step_tails);
     svi_arrays_archive(a, &sensors_arrays, s, dims, dims);
     /* After a load a row may follow without a reserve, as after a sample. */
     if (svi_archive_loading(a) && svi_archive_ok(a) && sensors_reserve(s, a->err) == SVS_OK)
@@ -605,7 +635,8 @@ static svs_code sensors_fit(void **state, const struct svi_detector_shape *shape
 
 static bool sensors_is_full(const void *state) {
     const svi_sensors *s = state;
-    return s->grows && (svi_deviations_are_full(&s->deviations) || svi_block_tails_are_full(&s->tails));
+    return s->grows && (svi_deviations_are_full(&s->deviations) || svi_block_tails_are_full(&s->tails) ||
+                        svi_block_tails_are_full(&s->step_tails));
 }
 
 /* Writes what was expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5
@@ -613,18 +644,18 @@ static bool sensors_is_full(const void *state) {
 static bool sensors_text(char *out, size_t size, const struct svi_alert_fact *f, const char *range,
                          bool dated) {
     char expected[SVI_HUMAN];
-    const bool by_others = f->detector == SVI_DETECTOR_OTHERS;
+    const bool by_all = f->detector == SVI_DETECTOR_FORECAST;
     /* The phrase names the basis of the forecast, the most specific one: a single feature that explains most
      * comes before the kind of the detector. A clock that does not start in 1970 has no time of day. */
     const char *when = f->with >= 0                       ? " there"
-                       : f->detector == SVI_DETECTOR_STEP ? " after the last sample"
-                       : by_others                        ? " from the other features"
+                       : f->detector == SVI_DETECTOR_STEP ? " after the last samples"
+                       : by_all                           ? " from the other features"
                        : dated                            ? " at this time of day"
                                                           : "";
     /* VALUE compares with all past values, which is not a forecast. */
-    if (f->detector == SVI_DETECTOR_VALUE || (by_others ? !range[0] : !isfinite(f->expected)))
+    if (f->detector == SVI_DETECTOR_VALUE || (by_all ? !range[0] : !isfinite(f->expected)))
         return false;
-    if (by_others)
+    if (by_all)
         snprintf(out, size, " (%s expected%s)", range, when);
     else
         snprintf(out, size, ", %s expected%s%s%s%s",

@@ -18,7 +18,7 @@ void svi_fleet_find_alike(struct svi_fleet *f, const struct svi_key_finds *befor
                           const struct svi_key_finds *now) {
     const double a_day = f->stream.root->novelty->policy.o.a_day;
     if (now->days > before->days) /* less after a reset */
-        svi_budget_pool_pass(&f->pool, now->days - before->days, (double)f->policies);
+        svi_budget_pool_pass(&f->pool, now->days - before->days, (double)f->policies, a_day);
     if (now->count > before->count && a_day > 0)
         svi_budget_pool_find(&f->pool, now->found, a_day);
 }
