@@ -155,6 +155,7 @@ static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f
         const bool record = svi_budget_surprise(&d->budget, (enum svi_alert_detector)i, surprise);
         if (ratio >= MARKED_NORMAL && policy_is_normal(d, i, &f[i]))
             ratio = MARKED_NORMAL;
+        ratio = f[i].early ? 0 : ratio;
         d->ratio[i] = ratio;
         /* The alarm of a sample that is no record stays below 1: an alert cannot open there. */
         const double counts = record || ratio < SVI_POLICY_BELOW ? ratio : SVI_POLICY_BELOW;

@@ -31,13 +31,17 @@
 #define MIN_APART      8    /* fewest samples that a record spans */
 #define APARTS         8    /* records span at most this part of the samples that one alert takes */
 #define LOWEST_FACTOR  0.5
-#define DUE_FROM       0.1 /* alerts that are due when the factor may begin to fall below 1 */
+#define DUE_FROM       0.3 /* alerts that are due when the factor may begin to fall below 1, and ... */
+#define DUE_TO         3.0 /* ... when it may fall as far as it ever may */
 #define LOWEST_LEVEL   1.0 /* of surprises that are counted; the others follow by LEVEL_STEP */
 #define LEVEL_STEP     1.12
-#define SLOPE          0.1  /* rise of a level that opens fewer by a factor of e, as a part of it, where unknown */
-#define SIZE_STEP      1.08 /* sizes that are counted begin at LOWEST_FACTOR */
-#define LEVELS         SVI_BUDGET_LEVELS
-#define MOST_CALM      INT16_MAX
+
+#define SHARES      1.0 /* the budget that the base of one detector grants is this part of the whole */
+#define FIRST_STEPS 6.0 /* the first alerts move the balance by this many steps more */
+#define SLOPE       0.1 /* rise of a level that opens fewer by a factor of e, as a part of it, where unknown */
+#define SIZE_STEP   1.08 /* sizes that are counted begin at LOWEST_FACTOR */
+#define LEVELS      SVI_BUDGET_LEVELS
+#define MOST_CALM   INT16_MAX
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
     *b = (struct svi_budget){
@@ -132,13 +136,21 @@ svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err) {
 
 /* ---- time */
 
-/* The balance falls while time passes without an alert (budget.h, BALANCE). */
-static void budget_pass(double *balance, double days, double a_day) {
-    *balance = fmax(SVI_BUDGET_LOWEST, *balance - SVI_BUDGET_STEP * SVI_BUDGET_TARGET * a_day * days);
+/* How far an alert moves the balance after that many days: farther in a short past, whose counts say less. */
+static double budget_step(double days, double a_day) {
+    return SVI_BUDGET_STEP * (1 + FIRST_STEPS / (1 + a_day * days));
 }
 
-static void budget_spend(double *balance) {
-    *balance = fmin(SVI_BUDGET_HIGHEST, *balance + SVI_BUDGET_STEP);
+/* The balance falls while time passes without an alert (budget.h, BALANCE) ... */
+static void budget_pass(double *balance, double passed, double days, double a_day) {
+    const double step = budget_step(days, a_day) * SVI_BUDGET_TARGET * a_day * passed;
+    *balance = fmax(SVI_BUDGET_LOWEST, *balance - step);
+}
+
+/* ... and rises with an alert; it is taken back if a person marks that one true. */
+static void budget_spend(double *balance, double days, double a_day, int alerts) {
+    const double to = *balance + alerts * budget_step(days, a_day);
+    *balance = fmax(SVI_BUDGET_LOWEST, fmin(SVI_BUDGET_HIGHEST, to));
 }
 
 void svi_budget_row(struct svi_budget *b, double time, bool timed) {
@@ -161,7 +173,7 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed) {
     const double quiet = b->rows > 1 && !b->open ? seconds / DAY : 0;
     b->passed = b->rows > 1 ? seconds / DAY : 0;
     b->open = false;
-    budget_pass(&b->balance, quiet, b->a_day);
+    budget_pass(&b->balance, quiet, b->days, b->a_day);
     /* The same rows in which svi_budget_end looks for findings: the pool divides findings by these days. */
     b->share.days += b->share.policies > 0 && b->rows > EARLY ? seconds / DAY : 0;
 }
@@ -269,7 +281,7 @@ static void budget_count_row(struct svi_budget *b) {
 }
 
 void svi_budget_opened(struct svi_budget *b) {
-    budget_spend(&b->balance);
+    budget_spend(&b->balance, b->days, b->a_day, 1);
 }
 
 void svi_budget_mark(struct svi_budget *b, int64_t episode) {
@@ -333,12 +345,15 @@ static void budget_levels(struct svi_budget *b) {
     const double promise = budget_promise(b, false);
     for (int i = 0; i < SVI_DETECTORS; i++)
         b->detector[i].base =
-            fmax(promise, budget_level_of(&b->detector[i].counts, LOWEST_LEVEL, LEVEL_STEP, m));
+            fmax(promise, budget_level_of(&b->detector[i].counts, LOWEST_LEVEL, LEVEL_STEP, m / SHARES));
     double factor = budget_level_of(&b->counts, LOWEST_FACTOR, SIZE_STEP, m);
     /* In a fleet the pool keeps the balance. A past that is due no alert yet grants nothing below 1. */
-    factor *= b->share.policies > 0 ? 1 : exp(b->balance);
-    const double long_enough = fmax(0, fmin(1, (due - DUE_FROM) / (1 - DUE_FROM)));
-    factor = fmax(1 - (1 - LOWEST_FACTOR) * long_enough, factor);
+    const double long_enough = fmax(0, fmin(1, (due - DUE_FROM) / (DUE_TO - DUE_FROM)));
+    const double floor = 1 - (1 - LOWEST_FACTOR) * long_enough;
+    /* Where the floor decides, the balance may not fall on: what it saved up there would be spent in one go.
+     */
+    b->balance = fmax(b->balance, factor > 0 ? fmin(0, log(floor / factor)) : 0);
+    factor = fmax(floor, factor * (b->share.policies > 0 ? 1 : exp(b->balance)));
     b->share.factor = budget_factor(b, promise);
     for (int i = 0; i < SVI_DETECTORS; i++)
         b->detector[i].level = fmax(SVI_BUDGET_MIN_LEVEL, b->share.factor * factor * b->detector[i].base);
@@ -360,7 +375,7 @@ void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
         for (int i = 0; i < SVI_DETECTORS; i++)
             budget_take(&b->detector[i].counts, LOWEST_LEVEL, LEVEL_STEP, (double)alert->surprise[i], left);
         budget_take(&b->counts, LOWEST_FACTOR, SIZE_STEP, alert->size, left);
-        b->balance = fmax(SVI_BUDGET_LOWEST, b->balance - SVI_BUDGET_STEP);
+        budget_spend(&b->balance, b->days, b->a_day, -1);
         alert->episode = 0;
     }
     budget_levels(b);
@@ -461,7 +476,7 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
 void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies, double a_day) {
     /* Each policy reports its own days; divided by their number they add up to the days of one. */
     p->days += days / fmax(1, policies);
-    budget_pass(&p->balance, days / fmax(1, policies), a_day);
+    budget_pass(&p->balance, days / fmax(1, policies), p->days, a_day);
 }
 
 /* Moves the findings that count as one into the list, once no more can join them. Of equal sizes the earlier
@@ -473,7 +488,7 @@ static void budget_pool_settle(struct svi_budget_pool *p, double a_day) {
     const bool full = p->count == SVI_BUDGET_POOL;
     int at = full ? SVI_BUDGET_POOL : p->count++;
     if (p->now >= p->factor && p->factor > 0) /* it was an alert, as far as the pool can see */
-        budget_spend(&p->balance);
+        budget_spend(&p->balance, p->days, a_day, 1);
     p->now = 0;
     for (; at > 0 && p->findings[at - 1].size < found.size; at--)
         if (at < SVI_BUDGET_POOL)

@@ -67,9 +67,9 @@
 
 /* Tuning. */
 #define SVI_BUDGET_PROMISE      1.5  /* multiple of the budget that exchangeable rows would use, see (1) */
-#define SVI_BUDGET_SPENT        .9 /* part of the budget that the past may have used */
+#define SVI_BUDGET_SPENT        .9   /* part of the budget that the past may have used */
 #define SVI_BUDGET_TARGET       .95  /* part of the budget that the balance settles at */
-#define SVI_BUDGET_STEP         .12 /* rise of the balance, the logarithm of a factor, with an alert */
+#define SVI_BUDGET_STEP         0.06 /* rise of the balance, the logarithm of a factor, with an alert */
 #define SVI_BUDGET_LOWEST       (-0.7)
 #define SVI_BUDGET_HIGHEST      1.5 /* bounds of the balance */
 #define SVI_BUDGET_APART        50  /* most samples that a record spans */

@@ -38,6 +38,7 @@ enum svi_alert_detector { SVI_DETECTOR_LIST(X) SVI_DETECTORS };
 struct svi_evidence {
     double surprise;  /* -log10 p of the detector as a whole, corrected for the number of its features; 0:
                          nothing found, or not known yet */
+    bool early;       /* the past is too short to report it; it counts as past all the same */
     int feature;      /* column of the sample; -1: the row */
     int over;         /* the last samples that were assessed together, >= 1 */
     double value;     /* of the sample, or the mean over these samples */

@@ -27,6 +27,7 @@
 #include "base/fail.h"
 #include "base/wide.h"
 
+#define LEVEL_ROWS           30    /* rows of the mean of LEVEL */
 #define SPREAD_ROWS          30    /* rows of the mean of squares */
 #define MIN_MEANS            10    /* a mean counts once the past has this many times its rows */
 #define LARGEST              1e4f  /* deviations that a residual counts as at most */
@@ -49,16 +50,14 @@ static const struct {
     int residual; /* or VALUE */
     int over;     /* rows of the mean */
 } signals[] = {{SVI_DETECTOR_VALUE, VALUE, 1},
-               {SVI_DETECTOR_LEVEL, BY_CONTEXT, 1},
-               {SVI_DETECTOR_LEVEL, BY_CONTEXT, 30},
-               {SVI_DETECTOR_LEVEL, BY_CONTEXT, 180},
+               {SVI_DETECTOR_LEVEL, BY_CONTEXT, LEVEL_ROWS},
                {SVI_DETECTOR_FORECAST, BY_ALL, 1},
                {SVI_DETECTOR_FORECAST, BY_ALL, 10},
                {SVI_DETECTOR_FORECAST, BY_ALL, 60},
                {SVI_DETECTOR_FORECAST, BY_ALL, 360},
                {SVI_DETECTOR_SPREAD, BY_ALL, SPREAD_ROWS}};
 #define SIGNALS     ((int)(sizeof signals / sizeof *signals))
-#define LEVEL_MEANS 3 /* index of the longest mean of LEVEL */
+#define LEVEL_MEANS 1 /* index of the mean of LEVEL */
 
 struct svi_sensors {
     int d;
@@ -353,7 +352,7 @@ static void sensors_spread(float *restrict mean, const float *restrict now, floa
         } bits = {mean[j] + MIN_SQUARE};
         const float level = (float)bits.i * 0x1p-23f - 127;
         up[j] = level + gate[j];
-        down[j] = gate[j] - level;
+        down[j] = -INFINITY;
     }
 }
 
@@ -473,6 +472,8 @@ static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
     for (int i = 0; i < SIGNALS; i++) {
         struct svi_evidence *f = &evidence[signals[i].detector];
         const double price = s->price[signals[i].detector];
+        if (signals[i].detector == SVI_DETECTOR_SPREAD && s->judged < 2)
+            continue;
         if (s->tails.shape.count * s->tails.shape.length < MIN_MEANS * signals[i].over ||
             !sensors_beyond(s->signal + 2 * i * d, s->tails.telling + 2 * i * d, 2 * d))
             continue;
@@ -508,11 +509,13 @@ static void sensors_step(struct svi_sensors *s, const struct svi_moment *m, stru
             at = j;
         }
     size = at >= 0 && s->pace.rows >= WARM ? log2f(most) : -INFINITY;
-    const double surprise = svi_block_tails_surprise(&s->step_tails, 0, size, 0);
-    if (surprise > 0 && svi_pace_knows_a_day(&s->pace, m->time)) {
+    /* Of a single sensor, FORECAST knows the last rows as well, and the time besides. */
+    const double surprise = sensors_judged(s) > 1 ? svi_block_tails_surprise(&s->step_tails, 0, size, 0) : 0;
+    if (surprise > 0) {
         double mean, deviation;
         svi_steps_normal(&s->steps, at, s->x[at], &mean, &deviation);
         evidence[SVI_DETECTOR_STEP] = (struct svi_evidence){.surprise = surprise,
+                                                            .early = !svi_pace_knows_a_day(&s->pace, m->time),
                                                             .feature = at,
                                                             .over = 1,
                                                             .value = s->x[at],
