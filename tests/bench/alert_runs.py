@@ -18,8 +18,9 @@ Event = collections.namedtuple("Event", "row time state kind alert text raw")
 
 
 def seeds(default):
-    """Seeds from 1 on: SEEDS of them, or what the part takes by itself."""
-    return range(1, int(os.environ.get("SEEDS") or default) + 1)
+    """Seeds from FIRST (1) on: SEEDS of them, or what the part takes by itself."""
+    first = int(os.environ.get("FIRST") or 1)
+    return range(first, first + int(os.environ.get("SEEDS") or default))
 
 
 def value(line, key):

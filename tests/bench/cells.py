@@ -162,5 +162,6 @@ def cells(pool):
                    lambda job: job[1] + " " + job[2][:8])
     after = table("rest at row %d: a notice at most" % REST_AFTER, [r for r in results if r[0][3] == REST_AFTER], resting,
                   lambda job: job[1] + " " + job[2][:8])
-    print("  gross %d of %d, day one %d of %d, rest before %d of %d, after %d of %d (must: all)" % (gross + early + before + after), flush=True)
+    print("  gross %d of %d, day one %d of %d, rest before %d of %d, after %d of %d (must: all)" % (
+        gross + early + before + after), flush=True)
     return all(whole == count for whole, count in (gross, early, before, after))

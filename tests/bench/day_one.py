@@ -96,7 +96,8 @@ def night(random, n, step, hour):
     work = np.clip(np.minimum((hour - begin) * 4, (begin + length - hour) * 6), 0, 1)
     work *= 1 - 0.8 * (np.abs(hour - begin - 4.5) < 0.35)
     load = work * (1 + 0.05 * noise(random, n, 1, 0.98))
-    return {"a": 0.3 + 2 * load + noise(random, n, 1) * (0.02 + 0.08 * load), "b": 2 + 12 * load + noise(random, n, 1) * (0.05 + 0.2 * load),
+    return {"a": 0.3 + 2 * load + noise(random, n, 1) * (0.02 + 0.08 * load),
+            "b": 2 + 12 * load + noise(random, n, 1) * (0.05 + 0.2 * load),
             "c": 20 + 25 * lag(load, 40, step) + noise(random, n, 0.2, 0.9)}
 
 
@@ -115,7 +116,8 @@ def tank(random, n, step, hour):
         on = level < 1 or (on and level < 4)
         level += fill * on - draw[i]
         levels[i], pumps[i] = level, on
-    return {"a": levels + noise(random, n, 0.01), "b": pumps * (3.4 + noise(random, n, 0.05)), "c": 60 * draw / step * 100 + noise(random, n, 0.05)}
+    return {"a": levels + noise(random, n, 0.01), "b": pumps * (3.4 + noise(random, n, 0.05)),
+            "c": 60 * draw / step * 100 + noise(random, n, 0.05)}
 
 
 def hvac(random, n, step, hour):
@@ -237,15 +239,15 @@ def day(pool):
     seeds = alert_runs.seeds(SEEDS)
     print("\nDay one without faults, %d seeds, budget 1/day: alerts opened and lines published, the mean" % len(seeds))
     worst, lone = calm(pool, seeds)
-    jobs = [(kind, fault, 1) for kind in range(len(KINDS)) for fault in FAULTS]
+    jobs = [(kind, fault, seeds[0]) for kind in range(len(KINDS)) for fault in FAULTS]
     found = dict(pool.imap_unordered(faulty, jobs))
     print("  faults of day one: found alone, by chance, found in a mixed fleet")
     for fault in FAULTS:
-        some = [found[kind, fault, 1] for kind in range(len(KINDS))]
+        some = [found[kind, fault, seeds[0]] for kind in range(len(KINDS))]
         missed = ["%s (%s)" % (KINDS[k].__name__, " and ".join(w for w, f in (("alone", s[0]), ("fleet", s[2])) if not f))
                   for k, s in enumerate(some) if not (s[0] and s[2])]
-        print("    %-10s %2d, %d, %2d of %d%s" % (fault, sum(s[0] for s in some), sum(s[1] for s in some), sum(s[2] for s in some), len(some),
-                                              "; missed: " + ", ".join(missed) if missed else ""))
+        print("    %-10s %2d, %d, %2d of %d%s" % ((fault,) + tuple(sum(s[k] for s in some) for k in range(3)) + (
+            len(some), "; missed: " + ", ".join(missed) if missed else "")))
     total = sum(s[0] + s[2] for s in found.values())
     good = max(worst) <= MUST and lone <= MUST and total >= FOUND * 2 * len(found)
     print("  fleets: %.1f alerts on day one, the worst of %d (mean %.1f, mixed %.1f; must: <= %d); faults %d of %d (must: %.0f)" % (

@@ -8,8 +8,7 @@ beginning that is not counted (what the past is too short for):
 6/day    a row a minute, 4 streams of 15 days, the first 2 not counted: 52
 
 Realised: alerts of the kinds that share the budget (novelty, quality) that open in the periods, a period, over the budget. A period
-is above the bound where it has more alerts than a Poisson number of the budget has in 99 of 100 periods (4 at 1, 12 at 6). Of SEEDS,
-the first seed counts: SEEDS=5 begins at seed 5.
+is above the bound where it has more alerts than a Poisson number of the budget has in 99 of 100 periods (4 at 1, 12 at 6).
 
 walk      random walks                                ar90, ar99  autoregressive, of 0.9 and 0.99 a row
 season    a day's cycle, a slow wave and weather      shapes      a day's cycle whose shape changes from day to day
@@ -18,8 +17,6 @@ trend     drifts for days, turns                      onoff       an on/off mach
 bursts    bursts on a quiet base                      tails       Student t of 3, correlated over rows
 batches   recipes of other lengths and levels
 """
-import os
-
 import numpy as np
 
 import alert_runs
@@ -112,7 +109,8 @@ def batches(random, n, day):
     while at < n:
         length = int(random.uniform(0.03, 0.15) * day)
         phase = np.linspace(0, 1, length)[:n - at]
-        base[at:at + length] = random.choice([3, 5, 6]) * random.uniform(0.95, 1.05) * np.clip(np.minimum(phase / 0.2, (1 - phase) / 0.1), 0, 1)
+        level = random.choice([3, 5, 6]) * random.uniform(0.95, 1.05)
+        base[at:at + length] = level * np.clip(np.minimum(phase / 0.2, (1 - phase) / 0.1), 0, 1)
         at += length + int(random.exponential(0.02) * day)
     return mixed(random, base, 0.15)
 
@@ -142,8 +140,8 @@ def run(job):
 
 
 def budget(pool):
-    first = int(os.environ.get("SEEDS") or 1)
-    jobs = [(kind, name, first + k) for kind in STREAMS for name in BUDGETS for k in range(BUDGETS[name][3])]
+    streams = {name: alert_runs.seeds(BUDGETS[name][3]) for name in BUDGETS}
+    jobs = [(kind, name, seed) for kind in STREAMS for name in BUDGETS for seed in streams[name]]
     results = {job: (counts, text) for job, counts, text in pool.imap_unordered(run, jobs)}
     print("\nBudgets, %d moving kinds: alerts realised over the budget (periods above its 99 %% Poisson bound)\n  %-10s %s" % (
         len(STREAMS), "kind", " ".join("%14s" % ("%s" % name) for name in BUDGETS)))
@@ -151,8 +149,8 @@ def budget(pool):
     shares = {name: [] for name in BUDGETS}
     for kind in STREAMS:
         cells = []
-        for name, (limit, _, _, seeds, _, _) in BUDGETS.items():
-            counts = np.concatenate([results[kind, name, first + k][0] for k in range(seeds)])
+        for name, (limit, *_) in BUDGETS.items():
+            counts = np.concatenate([results[kind, name, seed][0] for seed in streams[name]])
             share, many = counts.mean() / limit, int((counts > BOUND[limit]).sum())
             shares[name].append(share)
             within, used = within + (share <= 1), used + (LOW <= share <= HIGH)
@@ -161,9 +159,9 @@ def budget(pool):
         print("  %-10s %s" % (kind, "  ".join(cells)), flush=True)
         if SHOW:
             for name in BUDGETS:
-                print("      %s: %s" % (name, "; ".join(results[kind, name, first + k][1] for k in range(BUDGETS[name][3]))))
+                print("      %s: %s" % (name, "; ".join(results[kind, name, seed][1] for seed in streams[name])))
     count = len(STREAMS) * len(BUDGETS)
     print("  %-10s %s" % ("mean", "  ".join("%8.2f      " % np.mean(s) for s in shares.values())))
-    print("  within the budget %d of %d (must: all), %.2f to %.2f of it used in %d (must: %d), periods above the bound %.1f %% of %d (must: <= %.0f %%)" % (
-        within, count, LOW, HIGH, used, CELLS, 100 * above / periods, periods, 100 * ABOVE), flush=True)
+    print("  within the budget %d of %d (must: all), %.2f to %.2f of it used in %d (must: %d), periods above the bound %.1f %% of %d "
+          "(must: <= %.0f %%)" % (within, count, LOW, HIGH, used, CELLS, 100 * above / periods, periods, 100 * ABOVE), flush=True)
     return within == count and used >= CELLS and above <= ABOVE * periods

@@ -2,7 +2,7 @@
 
 The sets and their split are those of bench_novelty_stream: annthyroid, mammography, shuttle (shuffled, half of the normal rows first),
 three of skab, three machines of SMD, and two of NAB (in their order; the first 30 % are not counted, there the offline model is
-trained). The stream gets each row once, with its time where the set has one; it is not told where the training part ends. The
+trained). The stream gets each row once, with its time where the set has one; it does not know where the training part ends. The
 offline model of NAB's sets has the last 12 and 48 values as a row, the stream has one. A row without a score is least anomalous.
 """
 import csv
