@@ -11,15 +11,16 @@ hall       ambient temperature, measured every 15 minutes and repeated between; 
 valve      of the outlet, in steps of 5
 energy     kWh counted, integers; every third machine has it
 
-Faults are put in at a random time of the second half, of sizes at which a regression on the other sensors finds about half:
+Faults are put in at a random time of the second half, of sizes at which a regression on the other sensors finds about half (what it
+finds, less what it would by chance):
 
 spike        3 rows of one sensor by a third of its range
 bias         oil, discharge or pressure reads wrongly by a twelfth of its range for 8 hours
-drift        the same within 2 days, up to a seventh
+drift        the same within a day, up to a seventh
 stuck        current, oil, vibration or pressure repeats its last value for 90 minutes
 noise        the noise of one sensor grows by a sixteenth of its range for 3 hours
 correlation  current or vibration plays what it showed at another time for 45 minutes
-leak         the tank loses a fourteenth of what the compressor can deliver, for a day and a half
+leak         the tank loses an eighth of what the compressor can deliver, for a day
 """
 import numpy as np
 
@@ -28,8 +29,8 @@ import machines
 from alert_runs import DAY, HOUR, SHOW, first_in, opened, span
 
 FAULTS = ["spike", "bias", "drift", "stuck", "noise", "correlation", "leak"]
-SECONDS = {"spike": 180, "bias": 8 * HOUR, "drift": 2 * DAY, "stuck": 1.5 * HOUR, "noise": 3 * HOUR, "correlation": 0.75 * HOUR,
-           "leak": 1.5 * DAY}
+SECONDS = {"spike": 180, "bias": 8 * HOUR, "drift": DAY, "stuck": 1.5 * HOUR, "noise": 3 * HOUR, "correlation": 0.75 * HOUR,
+           "leak": DAY}
 SENSORS = {"spike": ["pressure", "oil", "vibration", "discharge"], "bias": ["oil", "discharge", "pressure"],
            "drift": ["oil", "discharge", "pressure"], "stuck": ["current", "oil", "vibration", "pressure"],
            "noise": ["current", "oil", "vibration", "pressure"], "correlation": ["current", "vibration"], "leak": ["pressure"]}
@@ -111,7 +112,7 @@ def simulate(seed, fault="none"):
     sensor = SENSORS[fault][random.integers(len(SENSORS[fault]))]
     if fault == "leak":
         leak = np.zeros(len(ts))
-        leak[begin:end] = 0.07
+        leak[begin:end] = 0.12
         _, x = machine(seed, leak)
     else:
         put(random, x, fault, sensor, begin, end)
