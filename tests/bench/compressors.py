@@ -1,4 +1,4 @@
-"""Part `compressors`: air compressors with seven small faults each, and two peers on the same rows.
+"""Part `compressors`: air compressors with seven small faults each, and three peers on the same rows.
 
 A compressor fills a tank between two pressures; what the plant draws goes by hour, weekday and bursts. A row a minute, 14 days.
 
@@ -166,6 +166,37 @@ def regression(rows):
     return score
 
 
+def followed(z, rows):
+    """The exponentially weighted mean of each column over so many rows."""
+    keep, y, out = np.exp(-1 / rows), z[0].copy(), np.empty_like(z)
+    for i, row in enumerate(z):
+        y = keep * y + (1 - keep) * row
+        out[i] = y
+    return out
+
+
+def lagged(rows):
+    """As regression, but each sensor by the row before, means of 5 and 30 rows, the others now, and the hour. The means of a residual
+    over 1 to 360 rows and its size over 30 are in units that one row in 2,000 of the fitted ones exceeds."""
+    n, d = rows.shape
+    fit, hour = int(FIT * n), 2 * np.pi * (np.arange(n) % 1440) / 1440
+    z = (rows - rows[:fit].mean(axis=0)) / (rows[:fit].std(axis=0) + 1e-9)
+    before = [np.ones(n), np.sin(hour), np.cos(hour), np.vstack([z[:1], z[:-1]]), followed(z, 5), followed(z, 30)]
+    before[4:] = [np.vstack([m[:1], m[:-1]]) for m in before[4:]]
+    score = np.zeros(n)
+    for j in range(d):
+        inputs = np.column_stack(before + [np.delete(z, j, 1)])
+        weights = np.linalg.solve(inputs[:fit].T @ inputs[:fit] + np.eye(inputs.shape[1]), inputs[:fit].T @ z[:fit, j])
+        residual = z[:, j] - inputs @ weights
+        for length, x in [(1, residual), (10, residual), (60, residual), (360, residual), (30, residual ** 2)]:
+            total = np.concatenate([[0], np.cumsum(x)])
+            mean = np.zeros(n)
+            mean[length - 1:] = np.abs(total[length:] - total[:-length]) / length
+            mean = np.sqrt(mean) if length == 30 else mean
+            score = np.maximum(score, mean / (np.quantile(mean[:fit], 0.9995) + 1e-9))
+    return score
+
+
 def episodes(score, threshold):
     """Rows at which an alert opens: above the threshold after an hour below."""
     over = np.flatnonzero(score > threshold)
@@ -192,17 +223,20 @@ def peer_found(scores, incidents, rate):
 
 def run(seed):
     """Of one machine: events and incident of each fault, and the peers' scores."""
-    results, scores, incidents, rows = {}, {}, {}, []
+    results, incidents, rows = {}, {}, []
+    scores = {"ewma": {}, "regression": {}, "lagged": {}}
     for fault in ["none"] + FAULTS:
         ts, x, incident = simulate(seed, fault)
         results[fault] = (alert_runs.play_columns(dict({"ts": ts}, **x), (), DIGITS), incident)
         matrix = held({name: v for name, v in x.items() if name != "energy"})
         rows.append(matrix)
-        scores[fault] = regression(matrix)
+        scores["regression"][seed, fault] = regression(matrix)
+        scores["lagged"][seed, fault] = lagged(matrix)
         if incident:
             begin, end = (int((t - ts[0]) // STEP) for t in incident[:2])
             incidents[seed, fault] = (begin, end, 60 if end - begin < 60 else 0)
-    return seed, results, dict(zip(["none"] + FAULTS, ewma(np.array(rows)))), scores, incidents
+    scores["ewma"] = {(seed, fault): score for fault, score in zip(["none"] + FAULTS, ewma(np.array(rows)))}
+    return seed, results, scores, incidents
 
 
 def show(seed, results):
@@ -215,12 +249,12 @@ def show(seed, results):
 
 
 def compressors(pool):
-    moving, regressed, incidents, runs = {}, {}, {}, {}
-    for seed, results, one, other, when in pool.imap_unordered(run, alert_runs.seeds(MACHINES)):
+    scores, incidents, runs = {"ewma": {}, "regression": {}, "lagged": {}}, {}, {}
+    for seed, results, some, when in pool.imap_unordered(run, alert_runs.seeds(MACHINES)):
         runs[seed] = results
-        moving.update({(seed, fault): s for fault, s in one.items()})
-        regressed.update({(seed, fault): s for fault, s in other.items()})
         incidents.update(when)
+        for name in scores:
+            scores[name].update(some[name])
     count = len(runs)
     calm = [runs[seed]["none"][0] for seed in sorted(runs)]
     rates = np.array([len(opened(e)) for e in calm]) / DAYS
@@ -229,17 +263,17 @@ def compressors(pool):
     print("\nCompressors, %d machines, %d days, a row a minute\n  false alerts a day: %.2f (asked %.1f), by machine %.2f to %.2f; "
           "after the first day %.2f; %s" % (count, DAYS, false, FALSE, rates.min(), rates.max(), late,
                                            alert_runs.by_kind([e for events in calm for e in events])))
-    peers = {"ewma": peer_found(moving, incidents, FALSE), "regression": peer_found(regressed, incidents, FALSE)}
-    print("  %-12s %7s %7s %10s %12s %12s   (peers: found, by chance; %.1f a day in hindsight)" % (
-        "fault", "found", "chance", "delay", "ewma", "regression", FALSE))
+    peers = {name: peer_found(scores[name], incidents, FALSE) for name in scores}
+    print("  %-12s %7s %7s %10s %12s %12s %12s   (peers: found, by chance; %.1f a day in hindsight)" % (
+        "fault", "found", "chance", "delay", *peers, FALSE))
     total = chance = 0
     for fault in FAULTS:
         delays = [first_in(runs[s][fault][0], *runs[s][fault][1][:2]) for s in sorted(runs)]
         luck = sum(first_in(runs[s]["none"][0], *runs[s][fault][1][:2]) is not None for s in runs)
         hits = [d for d in delays if d is not None]
-        print("  %-12s %4d/%d %7d %10s %6d, %4d %6d, %4d" % (
+        print("  %-12s %4d/%d %7d %10s %6d, %4d %6d, %4d %6d, %4d" % (
             (fault, len(hits), count, luck, span(float(np.median(hits)) + STEP if hits else None)) + tuple(
-                peers["ewma"][fault] + peers["regression"][fault])))
+                n for found in peers.values() for n in found[fault])))
         total, chance = total + len(hits), chance + luck
     if SHOW:
         for seed in sorted(runs):
@@ -247,6 +281,6 @@ def compressors(pool):
     asked = MUST * count * len(FAULTS) / 84
     good = total >= asked and false <= FALSE
     print("  found %d of %d (must: %.0f), by chance %d, at %.2f false a day (must: <= %.1f); peers: ewma %d (%d by chance), "
-          "regression %d (%d)" % ((total, count * len(FAULTS), asked, chance, false, FALSE) + tuple(
-              sum(n[k] for n in peers[name].values()) for name in ("ewma", "regression") for k in (0, 1))), flush=True)
+          "regression %d (%d), lagged %d (%d)" % ((total, count * len(FAULTS), asked, chance, false, FALSE) + tuple(
+              sum(n[k] for n in peers[name].values()) for name in peers for k in (0, 1))), flush=True)
     return good
