@@ -9,7 +9,8 @@
  * (add_detector_facts), then of the row the features outside their normal range or, if there are none, the
  * two that are anomalous together (add_row_facts).
  *
- * Columns of a row are lag x d + feature. `rows.x` serves as scratch once the row is assessed. */
+ * Columns of a row are lag x d + feature. `rows.x` and `rows.adds` serve as scratch once the row is assessed.
+ */
 #include "alerts/alert_report.h"
 
 #include <math.h>
@@ -86,8 +87,10 @@ static double alert_report_excess(const struct svi_contribution *c) {
 
 /* The line without a budget: the feature beyond its earlier range first, then by distance from the normal
  * range; features within it keep their order, by contribution. */
-static void write_line(const struct svi_alert_stage *s, const struct svi_alert_subject *of,
-                       enum svi_alert_change change, struct svi_alert_report *out) {
+static void write_line(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                       const struct svi_alert_subject *of, enum svi_alert_change change,
+                       struct svi_alert_report *out) {
+    const bool by_rows = svi_alert_stage_counts_rows(s, sample);
     struct svi_alert_feature features[SVI_ALERT_TOP];
     struct svi_contribution c[SVI_ALERT_TOP_MAX];
     const int count = out->event.count, shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
@@ -117,8 +120,9 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
                                         .novelty = out->event.novelty,
                                         .p = out->event.p,
                                         .grade = s->alert.worst,
-                                        .since = s->alert.since,
-                                        .time = of->ts};
+                                        .by_rows = by_rows,
+                                        .since = by_rows ? (double)s->alert.begin_row : s->alert.begin,
+                                        .time = by_rows ? (double)sample->number : of->ts};
     svi_alert_text(out->text, &line);
 }
 
@@ -127,30 +131,90 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
 /* A feature is named if it lies at least this part as far outside as the farthest one. */
 #define PLAINLY 0.25
 
-/* The detector's evidence as a person reads it. Strings belong to the schema and are valid for
- * this report. */
+/* How far a column has moved since the rows before the last `rows`, as many of them, in widths of its normal
+ * range; *value: its mean over the last `rows`. NAN: the history has no rows before. */
+static double fact_moved(const struct svi_alert_stage *s, int column, int rows, double *value) {
+    const struct svi_history_span both = svi_history_over(&s->history, column, 2 * rows),
+                                  last = svi_history_over(&s->history, column, rows);
+    double low, high;
+    *value = last.mean;
+    if (both.values == last.values)
+        return NAN;
+    svi_detector_normal_range(s->detector, column, &low, &high);
+    const double before = (both.mean * both.values - last.mean * last.values) / (both.values - last.values);
+    return (last.mean - before) / fmax(high - low, 1e-9 * fabs(before));
+}
+
+/* Is the evidence of a feature that stayed as it was, while the other one that its forecast depends on moved?
+ * Then that other feature is what deviates: not the ampere meter of a machine at rest, but the vibration that
+ * rose. The feature stayed if less than half of its residual is its own move. */
+static bool fact_is_of_other(const struct svi_alert_stage *s, const struct svi_evidence *f, int rows) {
+    double value, other, low, high;
+    if (f->with < 0 || !isfinite(f->residual))
+        return false;
+    svi_detector_normal_range(s->detector, f->feature, &low, &high);
+    const double own = fact_moved(s, f->feature, rows, &value), with = fact_moved(s, f->with, rows, &other);
+    const double residual = f->residual / fmax(high - low, 1e-9 * fabs(value));
+    return own / residual < 0.5 && fabs(with) > fabs(own);
+}
+
+/* The detector's evidence as a person reads it: readings over the time since the change. Strings belong to
+ * the schema and are valid for this report. */
 static struct svi_alert_fact fact_of(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                                      const struct svi_schema *schema, enum svi_alert_detector detector) {
     const struct svi_evidence *f = &s->evidence[detector];
     const bool with = f->with >= 0 && f->with < sample->d;
-    const double interval = 86400 / svi_budget_rows_a_day(&s->policy.budget);
-    double low = f->low, high = f->high;
-    if (isnan(low)) /* a detector without a forecast compares with all past values */
-        svi_detector_normal_range(s->detector, f->feature, &low, &high);
-    return (struct svi_alert_fact){.detector = detector,
-                                   .text = svi_detector_row(detector)->engine->text,
-                                   .name = svi_schema_name(schema, f->feature),
-                                   .column = f->feature,
-                                   .unit = svi_schema_unit(schema, f->feature),
-                                   .value = f->value,
-                                   .expected = f->expected,
-                                   .low = low,
-                                   .high = high,
-                                   .seconds = f->over > 1 ? f->over * interval : 0,
-                                   .with = with ? f->with : -1,
-                                   .with_name = with ? svi_schema_name(schema, f->with) : NULL,
-                                   .with_unit = with ? svi_schema_unit(schema, f->with) : NULL,
-                                   .with_value = with ? sample->x[f->with] : NAN};
+    const struct svi_history_span span = svi_history_over(&s->history, f->feature, f->since),
+                                  beside = svi_history_over(&s->history, with ? f->with : -1, f->since);
+    const bool several = span.rows > 1 && span.values > 1, by_rows = svi_alert_stage_counts_rows(s, sample);
+    /* The forecast is shifted along with the value, so that their difference is the mean residual. */
+    const double value = several ? span.mean : f->value, moved = value - f->residual - f->expected;
+    struct svi_alert_fact fact = {
+        .detector = detector,
+        .basis = svi_detector_row(detector)->engine->basis,
+        .name = svi_schema_name(schema, f->feature),
+        .column = f->feature,
+        .unit = svi_schema_unit(schema, f->feature),
+        .value = value,
+        .first = NAN,
+        .expected = f->expected + moved,
+        .low = f->low + moved,
+        .high = f->high + moved,
+        /* The first row's own interval counts, too: 30 rows a minute apart are 30 minutes. */
+        .span = !several  ? 0
+                : by_rows ? span.rows
+                          : (span.end - span.begin) * span.rows / (span.rows - 1),
+        .with = with ? f->with : -1,
+        .with_name = with ? svi_schema_name(schema, f->with) : NULL,
+        .with_unit = with ? svi_schema_unit(schema, f->with) : NULL,
+        .with_value = !with                          ? NAN
+                      : several && beside.values > 0 ? beside.mean
+                                                     : sample->x[f->with]};
+    if (isnan(f->residual)) { /* no forecast: all past values are the measure */
+        fact.expected = NAN;
+        svi_detector_normal_range(s->detector, f->feature, &fact.low, &fact.high);
+    }
+    if (detector == SVI_DETECTOR_STEP && several) {
+        fact.deviates = SVI_DEVIATES_STEPS;
+        fact.first = svi_history_over(&s->history, f->feature, f->since + 1).first;
+        /* Steps are judged by their sum: the sign of the mean residual is what counts. */
+        fact.expected = f->value - f->residual;
+        fact.value = span.last;
+    }
+    if (detector == SVI_DETECTOR_OTHERS && with && (value > fact.high || value < fact.low) &&
+        fact_is_of_other(s, f, span.rows)) {
+        const struct svi_alert_fact of = fact;
+        fact.deviates = SVI_DEVIATES_OTHER;
+        fact.column = of.with;
+        fact.name = of.with_name;
+        fact.unit = of.with_unit;
+        fact.value = of.with_value;
+        fact.with = of.column;
+        fact.with_name = of.name;
+        fact.with_unit = of.unit;
+        fact.with_value = of.value;
+    }
+    return fact;
 }
 
 /* A fact of the row itself: no forecast, no other feature, no detector of sensors behind it. */
@@ -198,12 +262,61 @@ static int add_detector_facts(const struct svi_alert_stage *s, const struct svi_
     return count;
 }
 
-/* Facts of a row that is anomalous as a whole: the features outside their normal range; if there are none,
+/* Sorts the features of a row by how much of its novelty each explains: the row without the feature, in all
+ * of its lags, is assessed, and the feature that leaves the least novelty comes first. A feature that is only
+ * the context in which another one is wrong leaves the row as novel as it was. Of equals, the one that adds
+ * most stays first. */
+static void sort_by_explanation(struct svi_alert_stage *s, struct svi_contribution *top, int count) {
+    struct svi_judgement without;
+    double left[SVI_ALERT_TOP_MAX];
+    double *row = s->rows.row, *kept = s->rows.adds; /* scratch: the contributions have been read */
+    const int d = s->rows.d;
+    memcpy(kept, row, (size_t)d * (size_t)s->lags * sizeof *row);
+    for (int i = 0; i < count; i++) {
+        for (int l = 0; l < s->lags; l++)
+            row[l * d + top[i].column] = NAN;
+        svi_detector_assess(s->detector, row, &without);
+        left[i] = without.unknown ? 0 : without.surprise + without.excess;
+        memcpy(row, kept, (size_t)d * (size_t)s->lags * sizeof *row);
+    }
+    /* What the detector holds of the sample assessed last is that of the row again: learning needs it. */
+    svi_detector_assess(s->detector, row, &without);
+    for (int i = 1; i < count; i++)
+        for (int k = i; k > 0 && left[k] < left[k - 1]; k--) {
+            const struct svi_contribution t = top[k];
+            const double least = left[k];
+            top[k] = top[k - 1];
+            top[k - 1] = t;
+            left[k] = left[k - 1];
+            left[k - 1] = least;
+        }
+}
+
+/* The detector with a forecast that finds this feature most surprising, if nearly at its level; else
+ * SVI_DETECTORS. */
+static int forecast_of(const struct svi_alert_stage *s, int feature) {
+    int best = SVI_DETECTORS;
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        if (s->evidence[i].feature == feature && isfinite(s->evidence[i].residual) &&
+            s->policy.ratio[i] >= SVI_POLICY_CLEAR &&
+            (best == SVI_DETECTORS || s->policy.ratio[i] > s->policy.ratio[best]))
+            best = i;
+    return best;
+}
+
+/* Facts of a row that is anomalous as a whole: the feature that explains most, if a forecast says how it
+ * deviates; the features outside their normal range; if there are none,
  * the two that add most, as a combination. `count`: facts so far; returns the new number. */
-static int add_row_facts(const struct svi_alert_report *out, const struct svi_schema *schema,
+static int add_row_facts(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                         const struct svi_alert_report *out, const struct svi_schema *schema,
                          struct svi_alert_fact *facts, int count, bool *combination) {
-    const struct svi_contribution *top = out->top;
+    struct svi_contribution top[SVI_ALERT_TOP_MAX]; /* the event keeps its own order */
     double farthest = 0;
+    memcpy(top, out->top, (size_t)out->event.count * sizeof *top);
+    sort_by_explanation(s, top, out->event.count);
+    const int best = out->event.count > 0 ? forecast_of(s, top[0].column) : SVI_DETECTORS;
+    if (best < SVI_DETECTORS && fact_is_new(facts, count, top[0].column) && count < SVI_ALERT_TOP)
+        facts[count++] = fact_of(s, sample, schema, (enum svi_alert_detector)best);
     for (int i = 0; i < out->event.count; i++)
         farthest = fmax(farthest, alert_report_excess(&top[i]));
     for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
@@ -217,10 +330,11 @@ static int add_row_facts(const struct svi_alert_report *out, const struct svi_sc
     return count;
 }
 
-static void write_episode(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+static void write_episode(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                           const struct svi_alert_subject *of, enum svi_alert_change change,
                           struct svi_alert_report *out) {
     const struct svi_alert_policy *d = &s->policy;
+    const bool by_rows = svi_alert_stage_counts_rows(s, sample);
     struct svi_alert_fact facts[SVI_ALERT_TOP];
     struct svi_episode_line line = {.state = change,
                                     .news = d->news,
@@ -228,9 +342,11 @@ static void write_episode(const struct svi_alert_stage *s, const struct svi_aler
                                     .stream = of->stream,
                                     .facts = facts,
                                     .surprise = out->event.surprise,
-                                    .since = s->alert.since,
-                                    .time = of->ts,
-                                    .lasted = 86400 * (d->budget.days - d->began)};
+                                    .rows = (double)s->alert.seen,
+                                    .rows_a_day = svi_budget_rows_a_day(&d->budget),
+                                    .by_rows = by_rows,
+                                    .since = by_rows ? (double)s->alert.begin_row : s->alert.begin,
+                                    .time = by_rows ? (double)sample->number : of->ts};
     const struct svi_detector_row *lead = svi_detector_row(d->lead);
     svs_error err;
     /* Rows are explained only if a detector of rows leads or ROW is at its level: otherwise a sensor is the
@@ -239,7 +355,7 @@ static void write_episode(const struct svi_alert_stage *s, const struct svi_aler
     if (change != SVI_ALERT_CLOSE) {
         line.count = add_detector_facts(s, sample, of->schema, facts);
         if (lead->engine->of_rows || d->ratio[SVI_DETECTOR_ROW] >= 1)
-            line.count = add_row_facts(out, of->schema, facts, line.count, &line.combination);
+            line.count = add_row_facts(s, sample, out, of->schema, facts, line.count, &line.combination);
     }
     (void)svi_calendar_set_zone(of->schema->zone, &err); /* unknown zone: times are in UTC */
     svi_episode_text(out->text, &line);
@@ -281,7 +397,7 @@ bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_alert_s
         add_detector(s, change, &out->event);
         write_episode(s, sample, of, change, out);
     } else {
-        write_line(s, of, change, out);
+        write_line(s, sample, of, change, out);
     }
     return true;
 }

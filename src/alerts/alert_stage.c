@@ -292,6 +292,24 @@ static double alert_stage_clock(const struct svi_alert_stage *s, const struct sv
     return !sample->timed && b->interval > 0 ? b->days * 86400 : sample->time;
 }
 
+bool svi_alert_stage_counts_rows(const struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
+    return !sample->timed && s->policy.o.interval > 0 && sample->number > 0;
+}
+
+/* Dates the alert that this sample opened back to the begin of the change that its leading detector found,
+ * as far as the history reaches. */
+static void alert_stage_date(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
+    const bool on = svi_alert_policy_is_on(&s->policy);
+    const int rows = on ? s->evidence[s->policy.lead].since : 1;
+    const bool known = rows <= svi_history_held(&s->history) && rows <= sample->number;
+    s->alert.begin = s->alert.since;
+    s->alert.begin_row = sample->number;
+    if (rows == 1 || !known)
+        return;
+    s->alert.begin = fmin(svi_history_over(&s->history, 0, rows).begin, s->alert.since);
+    s->alert.begin_row = sample->number - rows + 1;
+}
+
 /* Keeps what a verdict on the open alert will need: its rows and the peaks of its detectors. */
 static void alert_stage_keep(struct svi_alert_stage *s) {
     const int64_t tag = s->alert.opened;
@@ -387,7 +405,10 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     seen.row = &s->judgement;
     /* The second pass adds the detectors of rows to the evidence of the sensors; it does not clear it. */
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
-    return alert_stage_alarm(s, sample->time, sample->timed);
+    const enum svi_alert_change change = alert_stage_alarm(s, sample->time, sample->timed);
+    if (change == SVI_ALERT_OPEN)
+        alert_stage_date(s, sample);
+    return change;
 }
 
 void svi_alert_stage_move_times(struct svi_alert_stage *s, double from, double step) {

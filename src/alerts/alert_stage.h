@@ -34,6 +34,7 @@ struct svi_alert_sample {
     const double *x;     /* d values */
     const uint8_t *gaps; /* d flags: not 0 where x stands in for a missing value; NULL: none is missing */
     int d;               /* features */
+    int64_t number;      /* of the sample in the stream, from 1; 0: unknown */
     double time;         /* engine time, seconds */
     bool timed;          /* the sample brought its own time */
     bool labelled;       /* the sample has a label */
@@ -158,6 +159,10 @@ void svi_alert_stage_move_times(struct svi_alert_stage *s, double from, double s
 static inline bool svi_alert_stage_idle(const struct svi_alert_stage *s) {
     return !s->on && !s->judged && !s->alert.open;
 }
+
+/* Does a line about the sample count rows? So where rows have no times and their arrival means nothing
+ * (alert.interval). */
+bool svi_alert_stage_counts_rows(const struct svi_alert_stage *s, const struct svi_alert_sample *sample);
 
 /* The scores of the last sample. */
 struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s);

@@ -13,7 +13,6 @@
 #include "alerts/sensors.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "alerts/alert_text.h"
@@ -387,13 +386,33 @@ static void sensors_signals(struct svi_sensors *s) {
 
 /* ---- evidence */
 
+/* Rows since the change that a mean shows, and the mean residual over them, in deviations. Before the change
+ * residuals are 0 on average; of a change of any size n rows ago, with normal residuals of one deviation,
+ * twice the log likelihood is S^2 / n, S the sum over the last n: the largest one dates it. */
+static void sensors_date(const struct svi_sensors *s, int i, int j, struct svi_evidence *f, double *mean) {
+    double sum = 0, best = 0;
+    const double whole = s->sum[i * s->d + j];
+    *mean = whole / f->over;
+    f->since = f->over;
+    for (int n = 1; n <= f->over; n++) {
+        sum += (double)sensors_ring(s, signals[i].residual, n - 1)[j];
+        if (sum * whole > 0 && sum * sum / n > best) {
+            best = sum * sum / n;
+            f->since = n;
+            *mean = sum / n;
+        }
+    }
+}
+
 /* The evidence of signal i at sensor j, in the units of the sensor. */
 static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, int j, double surprise) {
     struct svi_evidence f = {.surprise = surprise,
                              .feature = j,
                              .over = signals[i].over,
+                             .since = 1,
                              .value = s->x[j],
                              .expected = NAN,
+                             .residual = NAN,
                              .low = NAN,
                              .high = NAN,
                              .with = -1};
@@ -401,15 +420,19 @@ static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, 
     if (r == VALUE)
         return f;
     /* expected = value - residual. The normal range is that of a normal law of the deviation at this time of
-     * day; the value of a mean is what the forecast and the mean residual give together. */
+     * day. */
     const double scale = s->forecast.scale[j], deviation = s->deviations.now[r * s->d + j];
     const double residual = r == BY_OTHERS ? s->by_others[j] : s->by_context[j];
     const double left = r == BY_STEP ? s->residual[BY_STEP * s->d + j] : residual;
     f.expected = s->x[j] - left * scale;
     f.low = f.expected - TELLING * deviation * scale;
     f.high = f.expected + TELLING * deviation * scale;
-    if (f.over > 1)
-        f.value = f.expected + s->sum[i * s->d + j] / f.over * deviation * scale;
+    f.residual = left * scale;
+    if (f.over > 1) {
+        double mean;
+        sensors_date(s, i, j, &f, &mean);
+        f.residual = f.since > 1 ? mean * deviation * scale : f.residual;
+    }
     f.with = r == BY_OTHERS ? svi_forecast_owes(&s->forecast, j) : -1;
     return f;
 }
@@ -608,29 +631,15 @@ static bool sensors_is_full(const void *state) {
     return s->grows && (svi_deviations_are_full(&s->deviations) || svi_block_tails_are_full(&s->tails));
 }
 
-/* Writes what was expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5
- * to 42.5)". */
-static bool sensors_text(char *out, size_t size, const struct svi_alert_fact *f, const char *range,
-                         bool dated) {
-    char expected[SVI_HUMAN];
-    const bool by_others = f->detector == SVI_DETECTOR_OTHERS;
-    /* The phrase names the basis of the forecast, the most specific one: a single feature that explains most
-     * comes before the kind of the detector. A clock that does not start in 1970 has no time of day. */
-    const char *when = f->with >= 0                       ? " there"
-                       : f->detector == SVI_DETECTOR_STEP ? " after the last sample"
-                       : by_others                        ? " from the other features"
-                       : dated                            ? " at this time of day"
-                                                          : "";
-    /* VALUE compares with all past values, which is not a forecast. */
-    if (f->detector == SVI_DETECTOR_VALUE || (by_others ? !range[0] : !isfinite(f->expected)))
-        return false;
-    if (by_others)
-        snprintf(out, size, " (%s expected%s)", range, when);
-    else
-        snprintf(out, size, ", %s expected%s%s%s%s",
-                 svi_human_number(expected, f->expected, f->high - f->low, 2), when, range[0] ? " (" : "",
-                 range, range[0] ? ")" : "");
-    return true;
+/* The most specific one: a single feature that explains most comes before the kind of the detector. A clock
+ * that does not start in 1970 has no time of day. VALUE compares with all past values. */
+static const char *sensors_basis(const struct svi_alert_fact *f, bool dated) {
+    return f->detector == SVI_DETECTOR_VALUE    ? NULL
+           : f->with >= 0                       ? " there"
+           : f->detector == SVI_DETECTOR_STEP   ? " after the last sample"
+           : f->detector == SVI_DETECTOR_OTHERS ? " from the other features"
+           : dated                              ? " at this time of day"
+                                                : "";
 }
 
 const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_VALUE,
@@ -645,4 +654,4 @@ const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_V
                                                          .bytes = sensors_bytes,
                                                          .forget = sensors_forget,
                                                          .set_category = sensors_set_category,
-                                                         .text = sensors_text};
+                                                         .basis = sensors_basis};
