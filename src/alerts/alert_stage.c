@@ -406,6 +406,8 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     /* The second pass adds the detectors of rows to the evidence of the sensors; it does not clear it. */
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
     const enum svi_alert_change change = alert_stage_alarm(s, sample->time, sample->timed);
+    if (change == SVI_ALERT_OPEN || change == SVI_ALERT_UPDATE)
+        svi_detectors_date(&s->detectors, s->evidence);
     if (change == SVI_ALERT_OPEN)
         alert_stage_date(s, sample);
     return change;

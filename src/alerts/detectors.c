@@ -79,6 +79,14 @@ void svi_detectors_assess(struct svi_detectors *s, const struct svi_detector_sam
             rows[i].engine->assess(s->state[i], sample, evidence);
 }
 
+void svi_detectors_date(const struct svi_detectors *s, struct svi_evidence evidence[SVI_DETECTORS]) {
+    for (int i = 0; i < SVI_DETECTORS; i++) {
+        const void *state = s->state[rows[i].engine->first];
+        if (state && rows[i].engine->date && evidence[i].feature >= 0)
+            rows[i].engine->date(state, (enum svi_alert_detector)i, &evidence[i]);
+    }
+}
+
 /* ---- columns */
 
 void svi_detectors_forget(struct svi_detectors *s, int column) {

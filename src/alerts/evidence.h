@@ -37,7 +37,8 @@ struct svi_evidence {
                          nothing found, or not known yet */
     int feature;      /* column of the sample; -1: the row */
     int over;         /* the last samples that were assessed together, >= 1 */
-    int since;        /* of these, the last ones that the change itself covers: 1 to over */
+    int since;        /* of these, the last ones that the change itself covers: 1 to over; 1 until it is
+                         dated (svi_detectors_date) */
     double value;     /* of the sample */
     double expected;  /* its forecast in its context; NAN: none */
     double residual;  /* value less forecast, the mean over the last `since` samples; NAN: no forecast */
@@ -90,6 +91,9 @@ struct svi_detector_engine {
     /* NULL: it has no columns. forget: the column starts again. set_category: it is a value of a category. */
     void (*forget)(void *state, int column);
     void (*set_category)(void *state, int column);
+    /* Dates the change in the evidence of one of its detectors about the last sample: sets since and
+     * residual. NULL: both are set already. */
+    void (*date)(const void *state, enum svi_alert_detector detector, struct svi_evidence *f);
     svi_detector_basis *basis; /* NULL: it makes no forecast */
 };
 

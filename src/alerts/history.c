@@ -4,8 +4,10 @@
 
 #include "base/arrays.h"
 #include "base/fail.h"
+#include "base/wide.h"
 
-#define FIRST_ROWS 20 /* capacity of a history that grows: what a young stream may need to report */
+#define MAX_DISTANCE 3e38 /* beyond the range of float it would become infinite, which stands for none */
+#define FIRST_ROWS   20   /* capacity of a history that grows: what a young stream may need to report */
 
 enum { COLUMNS, ROWS, DIMS };
 
@@ -58,12 +60,6 @@ static size_t history_place(const struct svi_history *h, int ago) {
     return (size_t)((h->rows - 1 - ago) % SVI_HISTORY_ROWS);
 }
 
-static float history_distance(double value, double origin) {
-    /* Beyond the range of float a value would become infinite, which stands for none. */
-    const double far = value - origin;
-    return isfinite(far) ? (float)fmax(-3e38, fmin(far, 3e38)) : -INFINITY;
-}
-
 /* The newest value becomes the origin of its column; the distances of older rows follow. */
 static void history_recentre(struct svi_history *h, const double *x) {
     for (int j = 0; j < h->d; j++) {
@@ -73,9 +69,25 @@ static void history_recentre(struct svi_history *h, const double *x) {
         h->origin[j] = x[j];
         for (int i = 0; i < svi_history_held(h); i++) {
             float *distance = &h->distance[(size_t)i * (size_t)h->d + (size_t)j];
-            *distance = isfinite(*distance) ? history_distance(*distance, moved) : -INFINITY;
+            if (isfinite(*distance))
+                *distance = (float)fmax(-MAX_DISTANCE, fmin((double)*distance - moved, MAX_DISTANCE));
         }
     }
+}
+
+/* Writes the distances of a row. Returns whether a column has its first value. No branches: each row of each
+ * stream passes here. */
+SVI_WIDE
+static bool history_measure(float *restrict to, const double *restrict x, const double *restrict origin,
+                            int d) {
+    int first = 0;
+    for (int j = 0; j < d; j++) {
+        double far = x[j] - origin[j] + (x[j] - x[j]); /* NaN for a value that is infinite */
+        first |= far != far && x[j] == x[j];
+        far = far > MAX_DISTANCE ? MAX_DISTANCE : far < -MAX_DISTANCE ? -MAX_DISTANCE : far;
+        to[j] = far == far ? (float)far : -INFINITY;
+    }
+    return first != 0;
 }
 
 void svi_history_add(struct svi_history *h, const double *x, double time) {
@@ -86,11 +98,13 @@ void svi_history_add(struct svi_history *h, const double *x, double time) {
     const size_t at = (size_t)(h->rows++ % SVI_HISTORY_ROWS);
     float *to = h->distance + at * (size_t)h->d;
     h->time[at] = time;
-    for (int j = 0; j < h->d; j++) {
-        if (isnan(h->origin[j]) && isfinite(x[j]))
+    if (!history_measure(to, x, h->origin, h->d))
+        return;
+    for (int j = 0; j < h->d; j++)
+        if (isnan(h->origin[j]) && isfinite(x[j])) {
             h->origin[j] = x[j];
-        to[j] = history_distance(x[j], h->origin[j]);
-    }
+            to[j] = 0;
+        }
 }
 
 int svi_history_column(const struct svi_history *h, int column, int count, double *values, double *times) {

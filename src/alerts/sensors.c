@@ -386,24 +386,6 @@ static void sensors_signals(struct svi_sensors *s) {
 
 /* ---- evidence */
 
-/* Rows since the change that a mean shows, and the mean residual over them, in deviations. Before the change
- * residuals are 0 on average; of a change of any size n rows ago, with normal residuals of one deviation,
- * twice the log likelihood is S^2 / n, S the sum over the last n: the largest one dates it. */
-static void sensors_date(const struct svi_sensors *s, int i, int j, struct svi_evidence *f, double *mean) {
-    double sum = 0, best = 0;
-    const double whole = s->sum[i * s->d + j];
-    *mean = whole / f->over;
-    f->since = f->over;
-    for (int n = 1; n <= f->over; n++) {
-        sum += (double)sensors_ring(s, signals[i].residual, n - 1)[j];
-        if (sum * whole > 0 && sum * sum / n > best) {
-            best = sum * sum / n;
-            f->since = n;
-            *mean = sum / n;
-        }
-    }
-}
-
 /* The evidence of signal i at sensor j, in the units of the sensor. */
 static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, int j, double surprise) {
     struct svi_evidence f = {.surprise = surprise,
@@ -428,11 +410,6 @@ static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, 
     f.low = f.expected - TELLING * deviation * scale;
     f.high = f.expected + TELLING * deviation * scale;
     f.residual = left * scale;
-    if (f.over > 1) {
-        double mean;
-        sensors_date(s, i, j, &f, &mean);
-        f.residual = f.since > 1 ? mean * deviation * scale : f.residual;
-    }
     f.with = r == BY_OTHERS ? svi_forecast_owes(&s->forecast, j) : -1;
     return f;
 }
@@ -607,6 +584,29 @@ static void sensors_archive(struct svi_archive *a, void *state) {
 
 /* ---- as an engine of detectors */
 
+/* Before the change residuals are 0 on average. Of a change of any size n rows ago, with normal residuals of
+ * one deviation, twice the log likelihood is S^2 / n, S the sum over the last n: the largest one dates it. */
+static void sensors_date(const void *state, enum svi_alert_detector detector, struct svi_evidence *f) {
+    const svi_sensors *s = state;
+    const int j = f->feature;
+    double sum = 0, best = 0;
+    int i = 0;
+    while (i < SIGNALS && !(signals[i].detector == detector && signals[i].over == f->over))
+        i++;
+    if (i == SIGNALS || f->over < 2)
+        return;
+    const int r = signals[i].residual;
+    const double unit = s->deviations.now[r * s->d + j] * s->forecast.scale[j], last = f->residual;
+    for (int n = 1; n <= f->over; n++) { /* the row at hand was added to the ring: it is one row ago */
+        sum += (double)sensors_ring(s, r, n)[j];
+        if (sum * s->sum[i * s->d + j] <= 0 || sum * sum / n <= best)
+            continue;
+        best = sum * sum / n;
+        f->since = n;
+        f->residual = n > 1 ? sum / n * unit : last;
+    }
+}
+
 /* Sensors have exactly the columns of the stream and no spare ones, so that results do not depend on the form
  * in which rows arrive. With too many columns there is no state. */
 static svs_code sensors_fit(void **state, const struct svi_detector_shape *shape, svs_error *err) {
@@ -654,4 +654,5 @@ const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_V
                                                          .bytes = sensors_bytes,
                                                          .forget = sensors_forget,
                                                          .set_category = sensors_set_category,
+                                                         .date = sensors_date,
                                                          .basis = sensors_basis};
