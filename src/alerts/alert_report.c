@@ -45,9 +45,13 @@ static int alert_report_largest(const double *v, int n, int apart) {
 /* column: of the row, so value and range are those of the lag that explains most. */
 static struct svi_contribution contribution_of(struct svi_alert_stage *s, const struct svi_schema *schema,
                                                int column, double adds) {
+    const int ago = column / s->rows.d;
+    const bool step = s->differences && ago > 0; /* the first of them is the step to the sample itself */
     struct svi_contribution c = {.feature = svi_schema_name(schema, column % s->rows.d),
                                  .column = column % s->rows.d,
                                  .value = s->rows.row[column],
+                                 .ago = ago - (step ? 1 : 0),
+                                 .step = step,
                                  .adds = adds};
     svi_detector_normal_range(s->detector, column, &c.low, &c.high);
     return c;
@@ -107,6 +111,8 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
         features[i] = (struct svi_alert_feature){.name = c[i].feature,
                                                  .column = c[i].column,
                                                  .unit = svi_schema_unit(of->schema, c[i].column),
+                                                 .ago = c[i].ago,
+                                                 .step = c[i].step,
                                                  .value = c[i].value,
                                                  .low = c[i].low,
                                                  .high = c[i].high};
@@ -222,6 +228,8 @@ static struct svi_alert_fact fact_of_row(const struct svi_schema *schema, const 
     return (struct svi_alert_fact){.name = c->feature,
                                    .column = c->column,
                                    .unit = svi_schema_unit(schema, c->column),
+                                   .ago = c->ago,
+                                   .step = c->step,
                                    .value = c->value,
                                    .expected = NAN,
                                    .low = c->low,

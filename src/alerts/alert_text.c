@@ -23,7 +23,7 @@
 #define NAME   SVI_ALERT_NAME
 #define UNIT   SVI_HUMAN_UNIT
 #define NUMBER SVI_HUMAN
-#define PART   (NAME + UNIT + 5 * NUMBER + 60)
+#define PART   (NAME + UNIT + 6 * NUMBER + 60)
 #define END    (3 * NUMBER + 80)
 
 #define DIGITS 17 /* that distinguish any two doubles */
@@ -76,22 +76,32 @@ struct svi_alert_numbers svi_alert_numbers_of(double value, double low, double h
     return n;
 }
 
+/* " 3 rows ago" for a value of an earlier sample; "" for one of the sample at hand. */
+static const char *ago_text(char out[NUMBER], int ago) {
+    out[0] = '\0';
+    if (ago > 0)
+        snprintf(out, NUMBER, " %d row%s ago", ago, ago == 1 ? "" : "s");
+    return out;
+}
+
 /* " vibration 4.1 mm/s (usual 0.9 to 1.3, earlier 0.6 to 2.1)". `before`: the separator. */
 static void feature_text(char out[PART], const struct svi_alert_feature *f, const char *before) {
-    char name[NAME], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "", unit[UNIT];
+    char name[NAME], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "", unit[UNIT], ago[NUMBER];
+    const char *is = f->step ? " moved by " : " ";
     const struct svi_alert_numbers n = svi_alert_numbers_of(f->value, f->low, f->high, 3);
     const double width = f->high - f->low;
     svi_alert_name(name, f->name, f->column);
     svi_human_unit(unit, f->unit);
+    ago_text(ago, f->ago);
     if (f->beyond)
         snprintf(range, sizeof range, ", earlier %s to %s", svi_human_number(low, f->earlier_low, width, 3),
                  svi_human_number(high, f->earlier_high, width, 3));
     /* A value within its normal range is not shown beside it: the range would contradict the alert. */
     if (n.ranged && (n.outside || isnan(f->value)))
-        snprintf(out, PART, "%s%s %s%s (usual %s to %s%s)", before, name, n.value, unit, n.low, n.high,
-                 range);
+        snprintf(out, PART, "%s%s%s%s%s%s (usual %s to %s%s)", before, name, is, n.value, unit, ago, n.low,
+                 n.high, range);
     else
-        snprintf(out, PART, "%s%s %s%s", before, name, n.value, unit);
+        snprintf(out, PART, "%s%s%s%s%s%s", before, name, is, n.value, unit, ago);
 }
 
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) {
@@ -192,7 +202,7 @@ static void episode_expected(char out[PART], const struct svi_alert_fact *f,
  * value, because each feature of a combination lies within its range; dated: times have a time of day. */
 static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, bool bare, bool by_rows,
                          bool dated) {
-    char name[NAME], span[NUMBER], lasted[NUMBER + 24] = "", other[NAME] = "", unit[UNIT];
+    char name[NAME], span[NUMBER], lasted[NUMBER + 24] = "", other[NAME] = "", unit[UNIT], ago[NUMBER];
     char with[NAME + NUMBER + UNIT + 16] = "", expected[PART] = "";
     const bool of_other = f->deviates == SVI_DEVIATES_OTHER && f->with >= 0;
     struct svi_alert_numbers n = svi_alert_numbers_of(f->value, f->low, f->high, 2);
@@ -222,8 +232,8 @@ static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, boo
     }
     if (!bare)
         episode_expected(expected, f, &n, basis, of_other ? other : NULL);
-    snprintf(out, 2 * PART, "%s %s%s%s%s%s", name, n.value, svi_human_unit(unit, f->unit), lasted, with,
-             expected);
+    snprintf(out, 2 * PART, "%s%s%s%s%s%s%s%s", name, f->step ? " moved by " : " ", n.value,
+             svi_human_unit(unit, f->unit), ago_text(ago, f->ago), lasted, with, expected);
 }
 
 /* Appends the facts; `reserved` bytes stay free after them. */

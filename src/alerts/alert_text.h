@@ -30,6 +30,8 @@ struct svi_alert_feature {
     const char *name; /* any bytes; escaped, and truncated to 47; NULL: shown as "feature 3" */
     int column;       /* from 0; shown for a feature without a name */
     const char *unit; /* of the values, any bytes; escaped; NULL: none */
+    int ago;          /* samples before the present one that the value is of; shown if > 0 */
+    bool step;        /* the value is the step to that sample from the one before */
     double value;     /* of the sample */
     double low, high; /* normal range; not shown unless both are finite */
     bool beyond;      /* the value lies far beyond the earlier range, which is then shown too */
@@ -83,6 +85,8 @@ struct svi_alert_fact {
     int column;
     const char *unit, *with_unit;
     enum svi_alert_deviates deviates;
+    int ago; /* this and the next as in svi_alert_feature */
+    bool step;
     double value;          /* of the sample, or the mean of the readings over the last `span` */
     double first;          /* STEPS: the reading before the span */
     double expected;       /* forecast, or its mean over the span; NAN: unknown */
