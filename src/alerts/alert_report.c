@@ -137,13 +137,33 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
 /* A feature is named if it lies at least this part as far outside as the farthest one. */
 #define PLAINLY 0.25
 
-/* How far a column has moved since the rows before the last `rows`, as many of them, in widths of its normal
- * range; *value: its mean over the last `rows`. NAN: the history has no rows before. */
-static double fact_moved(const struct svi_alert_stage *s, int column, int rows, double *value) {
-    const struct svi_history_span both = svi_history_over(&s->history, column, 2 * rows),
+#define CLEARLY 2.0 /* factor between what two features explain, from which one alone deviates */
+#define BEFORE  5   /* rows before a change that a feature's move is measured from */
+
+/* How much of the row's surprise a feature explains: what is lost when the row is assessed without it, in all
+ * of its lags. A feature that is only the context in which another one is wrong leaves the row as novel as it
+ * was. */
+static double explained_by(struct svi_alert_stage *s, int feature) {
+    struct svi_judgement without, again;
+    double *row = s->rows.row, *kept = s->rows.adds; /* scratch: the contributions have been read */
+    const size_t size = (size_t)s->rows.d * (size_t)s->lags * sizeof *row;
+    memcpy(kept, row, size);
+    for (int l = 0; l < s->lags; l++)
+        row[l * s->rows.d + feature] = NAN;
+    svi_detector_assess(s->detector, row, &without);
+    memcpy(row, kept, size);
+    /* What the detector holds of the sample assessed last is that of the row again: learning needs it. */
+    svi_detector_assess(s->detector, row, &again);
+    const double left = without.unknown ? 0 : without.surprise + without.excess;
+    return again.surprise + again.excess - left;
+}
+
+/* How far the last `rows` of a column are from the BEFORE rows before them, in widths of its normal range.
+ * NAN: the history has none before. */
+static double fact_moved(const struct svi_alert_stage *s, int column, int rows) {
+    const struct svi_history_span both = svi_history_over(&s->history, column, rows + BEFORE),
                                   last = svi_history_over(&s->history, column, rows);
     double low, high;
-    *value = last.mean;
     if (both.values == last.values)
         return NAN;
     svi_detector_normal_range(s->detector, column, &low, &high);
@@ -151,30 +171,41 @@ static double fact_moved(const struct svi_alert_stage *s, int column, int rows, 
     return (last.mean - before) / fmax(high - low, 1e-9 * fabs(before));
 }
 
-/* Is the evidence of a feature that stayed as it was, while the other one that its forecast depends on moved?
- * Then that other feature is what deviates: not the ampere meter of a machine at rest, but the vibration that
- * rose. The feature stayed if less than half of its residual is its own move. */
-static bool fact_is_of_other(const struct svi_alert_stage *s, const struct svi_evidence *f, int rows) {
-    double value, other, low, high;
+/* Is the evidence of a feature whose forecast is wrong because the one that it depends on deviates? Not the
+ * ampere meter of a machine at rest, but the vibration that rose. That one deviates if it explains clearly
+ * more of the row than the feature does. Where neither does, as between two features alone, the one that
+ * moved when the change began: the feature stayed if less than half of its residual is its own move. */
+static bool fact_is_of_other(struct svi_alert_stage *s, const struct svi_evidence *f, int rows) {
+    double low, high;
     if (f->with < 0 || !isfinite(f->residual))
         return false;
+    const double own = fmax(0, explained_by(s, f->feature)), with = fmax(0, explained_by(s, f->with));
+    if (with > CLEARLY * own || own > CLEARLY * with)
+        return with > own;
     svi_detector_normal_range(s->detector, f->feature, &low, &high);
-    const double own = fact_moved(s, f->feature, rows, &value), with = fact_moved(s, f->with, rows, &other);
-    const double residual = f->residual / fmax(high - low, 1e-9 * fabs(value));
-    return own / residual < 0.5 && fabs(with) > fabs(own);
+    const double moved = fact_moved(s, f->feature, rows), other = fact_moved(s, f->with, rows);
+    return moved / (f->residual / fmax(high - low, 1e-9 * fabs(f->value))) < 0.5 && fabs(other) > fabs(moved);
+}
+
+/* The forecast of a mean. Two estimates: that of the present row, exact if it was the same in all of the
+ * rows; and the mean less the mean residual, which is known in deviations that may have grown since. The one
+ * nearer to the mean is taken, so the difference is never overstated. */
+static double fact_forecast(const struct svi_evidence *f, double mean) {
+    const double now = mean - f->expected;
+    return now * f->residual > 0 && fabs(now) < fabs(f->residual) ? f->expected : mean - f->residual;
 }
 
 /* The detector's evidence as a person reads it: readings over the time since the change. Strings belong to
  * the schema and are valid for this report. */
-static struct svi_alert_fact fact_of(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+static struct svi_alert_fact fact_of(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                                      const struct svi_schema *schema, enum svi_alert_detector detector) {
     const struct svi_evidence *f = &s->evidence[detector];
     const bool with = f->with >= 0 && f->with < sample->d;
     const struct svi_history_span span = svi_history_over(&s->history, f->feature, f->since),
                                   beside = svi_history_over(&s->history, with ? f->with : -1, f->since);
     const bool several = span.rows > 1 && span.values > 1, by_rows = svi_alert_stage_counts_rows(s, sample);
-    /* The forecast is shifted along with the value, so that their difference is the mean residual. */
-    const double value = several ? span.mean : f->value, moved = value - f->residual - f->expected;
+    const double value = several ? span.mean : f->value;
+    const double moved = several ? fact_forecast(f, value) - f->expected : 0;
     struct svi_alert_fact fact = {
         .detector = detector,
         .basis = svi_detector_row(detector)->engine->basis,
@@ -247,7 +278,7 @@ static bool fact_is_new(const struct svi_alert_fact *facts, int count, int colum
 
 /* Facts of the detectors of sensors: the leading one first, then those at their level, by their ratio.
  * Returns their number, SVI_ALERT_TOP at most. */
-static int add_detector_facts(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+static int add_detector_facts(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                               const struct svi_schema *schema, struct svi_alert_fact *facts) {
     bool taken[SVI_DETECTORS] = {false};
     int count = 0;
@@ -264,39 +295,26 @@ static int add_detector_facts(const struct svi_alert_stage *s, const struct svi_
         if (best < 0)
             break;
         taken[best] = true;
-        if (fact_is_new(facts, count, s->evidence[best].feature))
-            facts[count++] = fact_of(s, sample, schema, (enum svi_alert_detector)best);
+        facts[count] = fact_of(s, sample, schema, (enum svi_alert_detector)best);
+        count += fact_is_new(facts, count, facts[count].column);
     }
     return count;
 }
 
-/* Sorts the features of a row by how much of its novelty each explains: the row without the feature, in all
- * of its lags, is assessed, and the feature that leaves the least novelty comes first. A feature that is only
- * the context in which another one is wrong leaves the row as novel as it was. Of equals, the one that adds
- * most stays first. */
+/* Sorts the features of a row by how much of it each explains. Of equals, the one that adds most stays first.
+ */
 static void sort_by_explanation(struct svi_alert_stage *s, struct svi_contribution *top, int count) {
-    struct svi_judgement without;
-    double left[SVI_ALERT_TOP_MAX];
-    double *row = s->rows.row, *kept = s->rows.adds; /* scratch: the contributions have been read */
-    const int d = s->rows.d;
-    memcpy(kept, row, (size_t)d * (size_t)s->lags * sizeof *row);
-    for (int i = 0; i < count; i++) {
-        for (int l = 0; l < s->lags; l++)
-            row[l * d + top[i].column] = NAN;
-        svi_detector_assess(s->detector, row, &without);
-        left[i] = without.unknown ? 0 : without.surprise + without.excess;
-        memcpy(row, kept, (size_t)d * (size_t)s->lags * sizeof *row);
-    }
-    /* What the detector holds of the sample assessed last is that of the row again: learning needs it. */
-    svi_detector_assess(s->detector, row, &without);
+    double explains[SVI_ALERT_TOP_MAX];
+    for (int i = 0; i < count; i++)
+        explains[i] = explained_by(s, top[i].column);
     for (int i = 1; i < count; i++)
-        for (int k = i; k > 0 && left[k] < left[k - 1]; k--) {
+        for (int k = i; k > 0 && explains[k] > explains[k - 1]; k--) {
             const struct svi_contribution t = top[k];
-            const double least = left[k];
+            const double most = explains[k];
             top[k] = top[k - 1];
             top[k - 1] = t;
-            left[k] = left[k - 1];
-            left[k - 1] = least;
+            explains[k] = explains[k - 1];
+            explains[k - 1] = most;
         }
 }
 
@@ -323,8 +341,10 @@ static int add_row_facts(struct svi_alert_stage *s, const struct svi_alert_sampl
     memcpy(top, out->top, (size_t)out->event.count * sizeof *top);
     sort_by_explanation(s, top, out->event.count);
     const int best = out->event.count > 0 ? forecast_of(s, top[0].column) : SVI_DETECTORS;
-    if (best < SVI_DETECTORS && fact_is_new(facts, count, top[0].column) && count < SVI_ALERT_TOP)
-        facts[count++] = fact_of(s, sample, schema, (enum svi_alert_detector)best);
+    if (best < SVI_DETECTORS && count < SVI_ALERT_TOP) {
+        facts[count] = fact_of(s, sample, schema, (enum svi_alert_detector)best);
+        count += fact_is_new(facts, count, facts[count].column);
+    }
     for (int i = 0; i < out->event.count; i++)
         farthest = fmax(farthest, alert_report_excess(&top[i]));
     for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
