@@ -364,17 +364,19 @@ static void write_episode(struct svi_alert_stage *s, const struct svi_alert_samp
     const struct svi_alert_policy *d = &s->policy;
     const bool by_rows = svi_alert_stage_counts_rows(s, sample);
     struct svi_alert_fact facts[SVI_ALERT_TOP];
-    struct svi_episode_line line = {.state = change,
-                                    .news = d->news,
-                                    .severity = d->severity,
-                                    .stream = of->stream,
-                                    .facts = facts,
-                                    .surprise = out->event.surprise,
-                                    .rows = (double)s->alert.seen,
-                                    .rows_a_day = svi_budget_rows_a_day(&d->budget),
-                                    .by_rows = by_rows,
-                                    .since = by_rows ? (double)s->alert.begin_row : s->alert.begin,
-                                    .time = by_rows ? (double)sample->number : of->ts};
+    struct svi_episode_line line = {
+        .state = change,
+        .news = d->news,
+        .severity = d->severity,
+        .stream = of->stream,
+        .facts = facts,
+        /* Of an alert that only lasts, the present row may be hardly surprising. */
+        .surprise = fmax(out->event.surprise, d->surprise),
+        .rows = (double)s->alert.seen,
+        .rows_a_day = svi_budget_rows_a_day(&d->budget),
+        .by_rows = by_rows,
+        .since = by_rows ? (double)s->alert.begin_row : s->alert.begin,
+        .time = by_rows ? (double)sample->number : of->ts};
     const struct svi_detector_row *lead = svi_detector_row(d->lead);
     svs_error err;
     /* Rows are explained only if a detector of rows leads or ROW is at its level: otherwise a sensor is the

@@ -106,7 +106,7 @@ struct svi_episode_line {
     int count;
     bool combination;    /* the first two facts are anomalous together, each within its range */
     const char *opening; /* words of the leading detector before the facts; NULL: none */
-    double surprise;     /* -log10 p; at a close the largest of the episode */
+    double surprise;     /* -log10 p, the largest of the episode so far */
     double rows;         /* of the stream so far; 0: unknown, so every rarity is shown as it is */
     double rows_a_day;   /* its rate; not used with by_rows */
     bool by_rows;        /* spans, since and time are rows, as in svi_alert_line */
