@@ -61,7 +61,8 @@ char *svi_human_number(char out[SVI_HUMAN], double v, double spread, int digits)
     /* Two digits of `spread` must show: 1013.25 in a range 0.4 wide must not shrink to 1013. */
     const int size = human_magnitude(v);
     const int needed = spread > 0 && isfinite(spread) ? size - human_magnitude(spread) + 2 : 0;
-    digits = needed > digits ? (needed < MAX_DIGITS ? needed : MAX_DIGITS) : digits;
+    const int shown = needed < MAX_DIGITS ? needed : MAX_DIGITS;
+    digits = shown > digits ? shown : digits;
     /* Outside these sizes a reader would have to count zeros. */
     if (size >= 7 || size < -5) {
         snprintf(out, SVI_HUMAN, "%.*g", digits, v);

@@ -331,7 +331,8 @@ static void test_units_of_findings(void **state) {
     char text[SVI_ALERT_TEXT];
     svi_episode_text(text, &l);
     assert_non_null(strstr(
-        text, ": temp 95 \u00b0C while load is 30 % (usually 58 to 62), about once in 20 months at this rate"));
+        text,
+        ": temp 95 \u00b0C while load is 30 % (usually 58 to 62), about once in 20 months at this rate"));
     const struct svi_quality_feature moved = {
         .name = "vibration", .unit = "mm/s", .before = 0.9, .after = 1.4, .deviation = 0.1};
     const struct svi_quality_line q = {
@@ -465,6 +466,29 @@ static void test_how_rare(void **state) {
     }
 }
 
+/* Whatever the sizes of a value, its range and their distance: as numbers that a reader sees, a value outside
+ * its range is outside, one within is within, and no bound is on the other side of the value. */
+static void test_digits_until_they_differ(void **state) {
+    struct svi_random r = {7};
+    (void)state;
+    for (int i = 0; i < 200000; i++) {
+        double part[4];
+        for (int k = 0; k < 4; k++)
+            part[k] = (double)(svi_random_next(&r) >> 11) * 0x1p-53;
+        const double low = (part[0] - 0.5) * pow(10, 14 * part[1] - 4), width = pow(10, 12 * part[2] - 6);
+        const double high = low + width, distance = pow(10, 14 * part[3] - 7);
+        const double value = i % 3 == 0   ? high + distance
+                             : i % 3 == 1 ? low - distance
+                                          : low + width * part[3];
+        const struct svi_alert_numbers n = svi_alert_numbers_of(value, low, high, 2 + i % 2);
+        const double v = atof(n.value), l = atof(n.low), h = atof(n.high);
+        const bool good = value > high ? v > h : value < low ? v < l : v >= l && v <= h;
+        if (!good || n.outside != (value > high || value < low))
+            fail_msg("%.17g of %.17g to %.17g is shown as %s (%s to %s)", value, low, high, n.value, n.low,
+                     n.high);
+    }
+}
+
 static double odd_number(struct svi_random *r) {
     static const double odd[] = {NAN, INFINITY, -INFINITY, 0, -0.0, DBL_MAX, -DBL_MAX, DBL_MIN, 5e-324};
     const uint32_t k = svi_random_below(r, 20);
@@ -560,6 +584,7 @@ int main(void) {
         cmocka_unit_test(test_means_differences_and_steps),
         cmocka_unit_test(test_the_other_feature),
         cmocka_unit_test(test_how_rare),
+        cmocka_unit_test(test_digits_until_they_differ),
         cmocka_unit_test(test_names_are_escaped_and_all_fits),
         cmocka_unit_test(test_any_line_is_valid_and_short),
         cmocka_unit_test(test_usual_range_is_that_of_sorted_values),
