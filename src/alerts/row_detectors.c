@@ -94,6 +94,7 @@ static void row_detectors_assess(void *state, const struct svi_detector_sample *
         evidence[detector[i]].surprise = early && i == LASTING ? v[i] : fmin(v[i], episode);
     }
     evidence[SVI_DETECTOR_LASTING].over = svi_lasting_over(&r->lasting);
+    evidence[SVI_DETECTOR_LASTING].since = evidence[SVI_DETECTOR_LASTING].over;
     /* The row is learned last: no row is assessed by a past that contains it. */
     svi_block_tails_add(&r->tails, u);
     svi_deviations_learn(&r->deviations, m->bin, v,

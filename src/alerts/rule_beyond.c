@@ -84,21 +84,17 @@ static void beyond_removed(struct svi_rules *r, struct svi_rules_member *m, bool
 }
 
 static void beyond_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
-    char v[SVI_HUMAN], low[SVI_HUMAN], high[SVI_HUMAN];
     const struct svi_rules_member *m = w->m;
-    const bool above = m->value > m->high;
-    snprintf(out, SVI_RULE_PART, "%s %s%s %s all it ever showed (%s to %s)", w->name,
-             svi_human_number(v, m->value, m->value - (above ? m->high : m->low), 3), w->unit,
-             above ? "above" : "below", svi_human_number(low, m->low, m->high - m->low, 3),
-             svi_human_number(high, m->high, m->high - m->low, 3));
+    const struct svi_alert_numbers n = svi_alert_numbers_of(m->value, m->low, m->high, 3);
+    snprintf(out, SVI_RULE_PART, "%s %s%s %s all it ever showed (%s to %s)", w->name, n.value, w->unit,
+             m->value > m->high ? "above" : "below", n.low, n.high);
 }
 
 static void rate_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
-    char v[SVI_HUMAN], high[SVI_HUMAN];
     const struct svi_rules_member *m = w->m;
+    const struct svi_alert_numbers n = svi_alert_numbers_of(m->value, 0, m->high, 3);
     snprintf(out, SVI_RULE_PART, "%s moved by %s%s in one row (never by more than %s before)", w->name,
-             svi_human_number(v, m->value, m->value - m->high, 3), w->unit,
-             svi_human_number(high, m->high, 0, 3));
+             n.value, w->unit, n.high);
 }
 
 const struct svi_rule_kind svi_rule_beyond = {.normal_after = ROWS_UNTIL_NORMAL,

@@ -53,27 +53,36 @@ void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const s
 
 /* ---- the line */
 
-const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, double seconds) {
+const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, bool by_rows, double interval) {
     char every[SVI_HUMAN];
     out[0] = '\0';
-    if (isfinite(seconds))
-        snprintf(out, SVI_RULE_EVERY, " (a %s usually every %s)", what, svi_human_duration(every, seconds));
+    if (by_rows && interval < 1.5)
+        snprintf(out, SVI_RULE_EVERY, " (a %s usually in every row)", what);
+    else if (isfinite(interval))
+        snprintf(out, SVI_RULE_EVERY, " (a %s usually every %s)", what,
+                 svi_human_span(every, by_rows, by_rows ? interval : fmax(0, interval)));
     return out;
+}
+
+/* When an alert began: seconds, or the number of its first row in the stream. The rules also count rows that
+ * the stream left out, so they only tell how many rows ago that was. A silence is of no row. */
+static double report_since(const struct svi_rules *r, const struct svi_rules_alert *a, bool by_rows,
+                           const struct svi_rule_about *about) {
+    return by_rows ? (double)(about->row - (r->rows - a->since_row)) : a->since;
 }
 
 /* Appends "temp and 2 more within limits again after 12 min". */
 static size_t report_close(char *out, size_t at, const struct svi_schema *schema,
                            const struct svi_rules_alert *a, const struct svi_rule_kind *k,
-                           const struct svi_rule_about *about) {
+                           const struct svi_rule_about *about, const char *lasted) {
     char part[SVI_RULE_PART], name[SVI_ALERT_NAME] = "the stream", more[SVI_HUMAN] = "";
-    char lasted[SVI_HUMAN];
     const bool named = !(k->of_stream && about->key); /* the line already begins with the key */
     if (a->first >= 0)
         svi_alert_name(name, svi_schema_name(schema, a->first), a->first);
     if (a->total > 1)
         snprintf(more, sizeof more, " and %d more", a->total - 1);
     snprintf(part, sizeof part, "%s%s%s%s after %s", named ? name : "", more, named ? " " : "",
-             a->settled ? "taken as usual" : k->again, svi_human_duration(lasted, about->ts - a->since));
+             a->settled ? "taken as usual" : k->again, lasted);
     return svi_alert_append(out, at, part, 0);
 }
 
@@ -86,7 +95,8 @@ static size_t report_sensors(char *out, size_t at, const struct svi_rules *r, co
     int shown = 0;
     for (; shown < count && shown < LINE_SENSORS; shown++) {
         const struct svi_rules_member *m = top[shown];
-        struct svi_rule_words w = {.r = r, .m = m, .key = about->key, .time = about->ts};
+        struct svi_rule_words w = {
+            .r = r, .m = m, .key = about->key, .time = about->ts, .by_rows = about->row > 0};
         const char *name = m->feature < 0 ? NULL : svi_schema_name(schema, m->feature);
         svi_alert_name(w.name, name, m->feature);
         svi_human_unit(w.unit, name ? svi_schema_unit(schema, m->feature) : NULL);
@@ -103,12 +113,15 @@ static void report_text(char out[SVI_ALERT_TEXT], const struct svi_rules *r, con
                         const struct svi_rules_alert *a, enum svi_rule rule,
                         const struct svi_rules_member *const *top, int count,
                         const struct svi_rule_about *about) {
-    char all[SVI_RULE_PART], end[2 * SVI_HUMAN], moment[SVI_HUMAN];
+    char all[SVI_RULE_PART], end[2 * SVI_HUMAN], moment[SVI_HUMAN], lasted[SVI_HUMAN];
     const struct svi_rule_kind *k = svi_rule_kinds[rule];
-    snprintf(end, sizeof end, ", since %s", svi_human_since(moment, a->since, about->ts));
+    const bool by_rows = about->row > 0 && !k->of_stream;
+    const double since = report_since(r, a, by_rows, about);
+    svi_human_span(lasted, by_rows, fmax(0, (by_rows ? (double)about->row : about->ts) - since));
+    snprintf(end, sizeof end, ", since %s", svi_alert_since(moment, by_rows, since, about->ts));
     size_t at = svi_alert_append(out, svi_alert_begin(out, about->name), " ", 0);
     if (a->change == SVI_ALERT_CLOSE) {
-        at = report_close(out, at, schema, a, k, about);
+        at = report_close(out, at, schema, a, k, about, lasted);
     } else if (k->lasts && a->members > 1 && a->members >= r->judged) {
         /* All sensors missing or stuck at once is one fault of the stream; a list of three would
          * hide that. */

@@ -4,6 +4,7 @@
  *     pump1 temp 93 above its limit 90, since 10:42 UTC
  *     pump1 temp 140 above all it ever showed (12 to 61), since 10:42 UTC
  *     pump1 vibration stuck at 0.412 for 25 min (25 rows, never more than 2 before), since 10:42 UTC
+ *     default vibration stuck at 0.412 for 25 rows (never more than 2 before), since row 1310
  *     pump1 flow absent (a value usually every 60 s), since 10:42 UTC
  *     pump1 all 5 sensors absent, since 10:42 UTC
  *     pump1 temp moved by 30 in one row (never by more than 2.1 before), since 10:42 UTC
@@ -37,6 +38,7 @@ struct svi_rule_about {
     bool key;          /* it is one key of a stream, and is called absent instead of silent */
     svs_value id;      /* of the sample */
     double ts;         /* of the sample, seconds */
+    int64_t row;       /* its number in the stream, for a line that counts rows; 0: rows have times */
     const char *ended; /* reason why alerts are ended from outside; NULL: they close by themselves */
 };
 

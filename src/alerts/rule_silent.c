@@ -96,7 +96,7 @@ void svi_rules_silence_archive(struct svi_archive *a, struct svi_rules *r) {
 static void silent_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
     char every[SVI_RULE_EVERY];
     snprintf(out, SVI_RULE_PART, "%s%s", w->key ? "absent" : "the stream is silent",
-             svi_rule_every(every, "row", w->r->intervals > 0 ? silent_mean(w->r) : NAN));
+             svi_rule_every(every, "row", false, w->r->intervals > 0 ? silent_mean(w->r) : NAN));
 }
 
 const struct svi_rule_kind svi_rule_silent = {

@@ -49,6 +49,7 @@ static bool stuck_assess(struct svi_rules *r, int j, double v, double time) {
     m->high = r->seen.longest[j];
     m->rows = r->seen.run[j] + 1;
     m->value = v;
+    svi_rules_began(r, m, r->seen.run[j]);
     return false;
 }
 
@@ -66,11 +67,13 @@ static void stuck_recovers(struct svi_rules *r, struct svi_rules_member *m) {
 }
 
 static void stuck_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
-    char v[SVI_HUMAN], lasts[SVI_HUMAN];
+    char v[SVI_HUMAN], lasts[SVI_HUMAN], rows[SVI_HUMAN + 8] = "";
     const struct svi_rules_member *m = w->m;
-    snprintf(out, SVI_RULE_PART, "%s stuck at %s%s for %s (%.0f rows, never more than %.0f before)", w->name,
-             svi_human_number(v, m->value, 0, 3), w->unit, svi_human_duration(lasts, w->time - m->since),
-             m->rows, m->high);
+    if (!w->by_rows)
+        snprintf(rows, sizeof rows, "%.0f rows, ", m->rows);
+    svi_human_span(lasts, w->by_rows, w->by_rows ? m->rows : fmax(0, w->time - m->since));
+    snprintf(out, SVI_RULE_PART, "%s stuck at %s%s for %s (%snever more than %.0f before)", w->name,
+             svi_human_number(v, m->value, 0, 3), w->unit, lasts, rows, m->high);
 }
 
 const struct svi_rule_kind svi_rule_stuck = {.lasts = true,

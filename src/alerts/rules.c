@@ -315,8 +315,12 @@ struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int featur
         return NULL;
     struct svi_rules_alert *a = &r->alerts[at];
     if (!a->open) {
-        *a = (struct svi_rules_alert){
-            .open = true, .change = SVI_ALERT_OPEN, .since = since, .opened = time, .first = feature};
+        *a = (struct svi_rules_alert){.open = true,
+                                      .change = SVI_ALERT_OPEN,
+                                      .since = since,
+                                      .since_row = r->rows,
+                                      .opened = time,
+                                      .first = feature};
         r->opened++;
     }
     /* A new alert keeps its `open` (rules_change). It is dated back to the earliest start of its members. */
@@ -329,6 +333,12 @@ struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int featur
     if (feature >= 0)
         r->open_rules[feature] |= (uint8_t)(1U << rule);
     return m;
+}
+
+void svi_rules_began(struct svi_rules *r, const struct svi_rules_member *m, double rows) {
+    struct svi_rules_alert *a = &r->alerts[m->alert];
+    const int64_t row = r->rows - (int64_t)rows;
+    a->since_row = row < a->since_row ? row : a->since_row;
 }
 
 /* NOTHING FLAPS (rules.h): the first value and each doubling of the excess is reported; a worse one that is
@@ -599,6 +609,7 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
         return;
     svi_archive_int64(a, "number", &alert->number, 1, SVI_COUNT_MAX);
     svi_archive_double(a, "since", &alert->since);
+    svi_archive_int64(a, "since row", &alert->since_row, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "opened", &alert->opened);
     svi_archive_int(a, "members", &alert->members, 1, r->d + 1);
     svi_archive_int(a, "total", &alert->total, 1, INT32_MAX / 2);

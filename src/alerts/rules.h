@@ -51,6 +51,7 @@ struct svi_rules_alert {
     bool settled;                 /* it closes because the value has become normal */
     int64_t number;               /* in events; 0: not reported yet */
     double since, opened;         /* earliest start of a member; when the alert opened; seconds */
+    int64_t since_row;            /* svi_rules.rows at that start, the row included; 0: of no row */
     int members, total;           /* now; since it opened */
     int first;                    /* column of the first member, for the line of the close */
 };

@@ -23,6 +23,7 @@ struct svi_rule_words {
     char name[SVI_ALERT_NAME], unit[SVI_HUMAN_UNIT]; /* ready for the line */
     bool key;                                        /* the stream is one key of several */
     double time;                                     /* of the sample, seconds */
+    bool by_rows;                                    /* rows have no times: the text counts them */
 };
 
 /* A hook that is NULL does nothing. Those marked * may add a member. */
@@ -69,15 +70,19 @@ struct svi_rules_member *svi_rules_member(const struct svi_rules *r, int rule, i
  * other members. */
 struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int feature, double since, double time);
 
+/* The member began that many rows before the present one, its alert no later. */
+void svi_rules_began(struct svi_rules *r, const struct svi_rules_member *m, double rows);
+
 /* Records a bad row of a member: its value, and its excess over the bound. */
 void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value, double excess);
 
 /* A row has arrived (rule_silent.c). */
 void svi_rules_arrive(struct svi_rules *r, double arrival);
 
-/* Writes " (a row usually every 60 s)", or "" if `seconds` is not finite. Returns `out`. */
+/* Writes " (a row usually every 60 s)", by rows " (a value usually every 3 rows)", or "" if `interval` is not
+ * finite. Returns `out`. */
 #define SVI_RULE_EVERY (SVI_HUMAN + 32)
-const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, double seconds);
+const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, bool by_rows, double interval);
 
 /* Is the column reported under the rule? */
 static inline bool svi_rules_has(const struct svi_rules *r, int rule, int feature) {

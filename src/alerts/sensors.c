@@ -13,7 +13,6 @@
 #include "alerts/sensors.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "alerts/alert_text.h"
@@ -392,8 +391,10 @@ static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, 
     struct svi_evidence f = {.surprise = surprise,
                              .feature = j,
                              .over = signals[i].over,
+                             .since = 1,
                              .value = s->x[j],
                              .expected = NAN,
+                             .residual = NAN,
                              .low = NAN,
                              .high = NAN,
                              .with = -1};
@@ -401,15 +402,14 @@ static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, 
     if (r == VALUE)
         return f;
     /* expected = value - residual. The normal range is that of a normal law of the deviation at this time of
-     * day; the value of a mean is what the forecast and the mean residual give together. */
+     * day. */
     const double scale = s->forecast.scale[j], deviation = s->deviations.now[r * s->d + j];
     const double residual = r == BY_OTHERS ? s->by_others[j] : s->by_context[j];
     const double left = r == BY_STEP ? s->residual[BY_STEP * s->d + j] : residual;
     f.expected = s->x[j] - left * scale;
     f.low = f.expected - TELLING * deviation * scale;
     f.high = f.expected + TELLING * deviation * scale;
-    if (f.over > 1)
-        f.value = f.expected + s->sum[i * s->d + j] / f.over * deviation * scale;
+    f.residual = left * scale;
     f.with = r == BY_OTHERS ? svi_forecast_owes(&s->forecast, j) : -1;
     return f;
 }
@@ -584,6 +584,29 @@ static void sensors_archive(struct svi_archive *a, void *state) {
 
 /* ---- as an engine of detectors */
 
+/* Before the change residuals are 0 on average. Of a change of any size n rows ago, with normal residuals of
+ * one deviation, twice the log likelihood is S^2 / n, S the sum over the last n: the largest one dates it. */
+static void sensors_date(const void *state, enum svi_alert_detector detector, struct svi_evidence *f) {
+    const svi_sensors *s = state;
+    const int j = f->feature;
+    double sum = 0, best = 0;
+    int i = 0;
+    while (i < SIGNALS && !(signals[i].detector == detector && signals[i].over == f->over))
+        i++;
+    if (i == SIGNALS || f->over < 2)
+        return;
+    const int r = signals[i].residual;
+    const double unit = s->deviations.now[r * s->d + j] * s->forecast.scale[j], last = f->residual;
+    for (int n = 1; n <= f->over; n++) { /* the row at hand was added to the ring: it is one row ago */
+        sum += (double)sensors_ring(s, r, n)[j];
+        if (sum * s->sum[i * s->d + j] <= 0 || sum * sum / n <= best)
+            continue;
+        best = sum * sum / n;
+        f->since = n;
+        f->residual = n > 1 ? sum / n * unit : last;
+    }
+}
+
 /* Sensors have exactly the columns of the stream and no spare ones, so that results do not depend on the form
  * in which rows arrive. With too many columns there is no state. */
 static svs_code sensors_fit(void **state, const struct svi_detector_shape *shape, svs_error *err) {
@@ -608,29 +631,15 @@ static bool sensors_is_full(const void *state) {
     return s->grows && (svi_deviations_are_full(&s->deviations) || svi_block_tails_are_full(&s->tails));
 }
 
-/* Writes what was expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5
- * to 42.5)". */
-static bool sensors_text(char *out, size_t size, const struct svi_alert_fact *f, const char *range,
-                         bool dated) {
-    char expected[SVI_HUMAN];
-    const bool by_others = f->detector == SVI_DETECTOR_OTHERS;
-    /* The phrase names the basis of the forecast, the most specific one: a single feature that explains most
-     * comes before the kind of the detector. A clock that does not start in 1970 has no time of day. */
-    const char *when = f->with >= 0                       ? " there"
-                       : f->detector == SVI_DETECTOR_STEP ? " after the last sample"
-                       : by_others                        ? " from the other features"
-                       : dated                            ? " at this time of day"
-                                                          : "";
-    /* VALUE compares with all past values, which is not a forecast. */
-    if (f->detector == SVI_DETECTOR_VALUE || (by_others ? !range[0] : !isfinite(f->expected)))
-        return false;
-    if (by_others)
-        snprintf(out, size, " (%s expected%s)", range, when);
-    else
-        snprintf(out, size, ", %s expected%s%s%s%s",
-                 svi_human_number(expected, f->expected, f->high - f->low, 2), when, range[0] ? " (" : "",
-                 range, range[0] ? ")" : "");
-    return true;
+/* The most specific one: a single feature that explains most comes before the kind of the detector. A clock
+ * that does not start in 1970 has no time of day. VALUE compares with all past values. */
+static const char *sensors_basis(const struct svi_alert_fact *f, bool dated) {
+    return f->detector == SVI_DETECTOR_VALUE    ? NULL
+           : f->with >= 0                       ? " there"
+           : f->detector == SVI_DETECTOR_STEP   ? " after the last sample"
+           : f->detector == SVI_DETECTOR_OTHERS ? " from the other features"
+           : dated                              ? " at this time of day"
+                                                : "";
 }
 
 const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_VALUE,
@@ -645,4 +654,5 @@ const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_V
                                                          .bytes = sensors_bytes,
                                                          .forget = sensors_forget,
                                                          .set_category = sensors_set_category,
-                                                         .text = sensors_text};
+                                                         .date = sensors_date,
+                                                         .basis = sensors_basis};

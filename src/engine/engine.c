@@ -491,7 +491,8 @@ static void engine_alarm(struct svi_engine *e, enum svi_alarm_change change, svs
     char subject[SVI_SUBJECT];
     svs_error err;
     svi_engine_settle(e); /* queued samples may open alerts, whose numbers come first */
-    svi_alarm_report(s, id, &e->schema, svi_engine_subject(e, subject), e->event_ts, change, &report);
+    svi_alarm_report(s, id, &e->schema, svi_engine_subject(e, subject), e->event_ts,
+                     svi_engine_row_in_lines(e), change, &report);
     svi_publish_alert(e, &report, e->event_ts);
     if (change == SVI_ALARM_CLOSED)
         return;
@@ -525,6 +526,7 @@ engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const 
     const struct svi_alert_sample sample = {.x = m->x,
                                             .gaps = m->gaps,
                                             .d = m->d,
+                                            .number = e->kept[SVI_KEPT_SEEN],
                                             .time = e->time,
                                             .timed = !isnan(m->ts),
                                             .labelled = m->y.kind != SVS_NONE};

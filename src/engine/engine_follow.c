@@ -115,7 +115,7 @@ bool svi_engine_queue(struct svi_engine *e, const struct svi_message *m, const s
     if (!follow_takes(e, m, score))
         return false;
     struct svi_novelty_queue *q = e->queue;
-    svi_novelty_queue_put(q, m, e->time, e->event_ts, score);
+    svi_novelty_queue_put(q, m, e->kept[SVI_KEPT_SEEN], e->time, e->event_ts, score);
     if (q->taken - q->published >= LOT && q->taken % LOT == 0)
         follow_report(e, svi_follower_offer(q->follower, q->taken));
     return true;

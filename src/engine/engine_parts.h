@@ -214,6 +214,10 @@ void svi_engine_end_alerts(struct svi_engine *e, const char *why);
 const char *svi_subject(const char *stream, const char *label, char out[SVI_SUBJECT]);
 const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]);
 
+/* The number of the last row in the stream where lines about it count rows: rows have no times, and their
+ * arrival means nothing (alert.interval). 0: lines go by the clock. */
+int64_t svi_engine_row_in_lines(const struct svi_engine *e);
+
 /* The arrival clock was moved by `step` and shows `now` (svi_stream_move_clock). */
 void svi_engine_move_clock(struct svi_engine *e, double step, double now);
 

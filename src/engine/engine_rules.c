@@ -20,14 +20,18 @@ const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]
     return svi_subject(e->s->stream, e->label, out);
 }
 
+int64_t svi_engine_row_in_lines(const struct svi_engine *e) {
+    return e->by_arrival && e->s->alert_interval > 0 ? e->kept[SVI_KEPT_SEEN] : 0;
+}
+
 /* Publishes all pending changes of the rules' alerts. `ended`: as in svi_rule_about. */
 static void rules_report_all(struct svi_engine *e, svs_value id, double ts, const char *ended) {
     struct svi_rule_report report;
     char subject[SVI_SUBJECT];
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
     svi_engine_settle(e); /* queued samples may open alerts, whose numbers come first */
-    const struct svi_rule_about about = {svi_engine_subject(e, subject), e->label && e->label[0], id, ts,
-                                         ended};
+    const struct svi_rule_about about = {
+        svi_engine_subject(e, subject), e->label && e->label[0], id, ts, svi_engine_row_in_lines(e), ended};
     while (svi_rule_report(e->rules, &e->schema, &about, &e->episodes.count, &report)) {
         event.as.alert = report.event;
         svi_publish(e, &event);

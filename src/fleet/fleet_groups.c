@@ -185,8 +185,11 @@ static void group_publish(struct svi_fleet *f, struct svi_alert_group *g, const 
     /* This may bring the leader's engine into memory. Only its entry is used below. */
     if (!group_speaker(f, g, &entry))
         return;
-    /* The close says how long the whole group has lasted; anything else repeats the first text. */
-    if (closes) {
+    /* The close says how long the whole group has lasted; anything else repeats the first text. Where lines
+     * count rows (svi_engine_row_in_lines), each key counts its own, and a time would be that of reading. */
+    if (closes && g->by_arrival && f->stream.root->s->alert_interval > 0)
+        rest = "over";
+    else if (closes) {
         snprintf(end, sizeof end, "over after %s, since %s", svi_human_duration(lasted, ts - first->since),
                  svi_human_since(moment, first->since, ts));
         rest = end;

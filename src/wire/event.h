@@ -41,6 +41,8 @@ struct svi_contribution {
     int column;
     double value;     /* in the sample */
     double low, high; /* normal range; NAN: not known */
+    int ago;          /* samples before the present one that the value is of (novelty.lags); not sent */
+    bool step;        /* the value is the step to that sample from the one before; not sent */
     double adds;      /* signed share of the surprise (1 is all of it); > 0: the value is above normal */
 };
 
