@@ -172,6 +172,7 @@ bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const
                                           .state = svi_alert_change_name(a->change),
                                           .id = about->id,
                                           .rule = about->key && k->of_key ? k->of_key : svi_rule_name(rule),
+                                          .severity = svi_alert_severity_name(a->severity),
                                           .sensors = closes ? a->total : a->members,
                                           .since = a->since,
                                           .top = out->top,

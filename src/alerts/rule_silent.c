@@ -69,6 +69,8 @@ void svi_rules_pass(struct svi_rules *r, double now) {
     if (!m)
         return;
     m->well = m->bad = 0;
+    struct svi_rules_alert *a = &r->alerts[m->alert];
+    a->severity = svi_rules_severity(r, a, now);
 }
 
 double svi_rules_arrived(const struct svi_rules *r) {
@@ -99,5 +101,9 @@ static void silent_text(char out[SVI_RULE_PART], const struct svi_rule_words *w)
              svi_rule_every(every, "row", false, w->r->intervals > 0 ? silent_mean(w->r) : NAN));
 }
 
-const struct svi_rule_kind svi_rule_silent = {
-    .of_stream = true, .again = "back", .of_key = "absent", .text = silent_text};
+const struct svi_rule_kind svi_rule_silent = {.of_stream = true,
+                                              .warning = 1800,
+                                              .serious = 21600,
+                                              .again = "back",
+                                              .of_key = "absent",
+                                              .text = silent_text};

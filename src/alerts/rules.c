@@ -58,6 +58,10 @@ static const struct svi_array arrays[] = {
     SVI_ARRAY_WITH(OWNER, records.suspect, "suspect", SVI_ARRAY_ANY, -INFINITY, A_SIDE),
     SVI_ARRAY_WITH(OWNER, records.blocks, "blocks", SVI_ARRAY_ANY, -INFINITY, A_SIDE, SVI_AXIS(BLOCKS)),
     SVI_ARRAY_WITH(OWNER, row, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, counted, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, held, "held", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, held_since, "held since", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, hits, "hits", SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, kind, "kinds", SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, open_rules, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, gaps, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
@@ -106,7 +110,8 @@ void svi_rules_drop_alerts(struct svi_rules *r) {
 static void rules_forget(struct svi_rules *r) {
     svi_records_clock_begin(&r->clock);
     r->d = r->judged = r->open_count = 0;
-    r->rows = r->intervals = 0;
+    r->rows = r->intervals = r->state_row = 0;
+    r->holding = 0;
     r->first = r->time = r->gap_count = 0;
     r->arrived = r->spent = r->pause = r->silence = 0;
     r->waits = r->left_out = false;
@@ -254,6 +259,8 @@ void svi_rules_renew(struct svi_rules *r, int feature) {
         struct svi_rules_member *m = svi_rules_member(r, rule, feature);
         if (m)
             rules_remove(r, m);
+        if (svi_rule_kinds[rule]->forget)
+            svi_rule_kinds[rule]->forget(r, feature);
     }
     /* Its rules are a matter of settings and stay; all that was seen goes. */
     const uint8_t kind = r->kind[feature];
@@ -275,6 +282,9 @@ void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
     for (int i = r->open_count - 1; i >= 0; i--)
         if (!r->o.on[r->open[i].rule])
             rules_remove(r, &r->open[i]);
+    for (int rule = 0; rule < SVI_RULES; rule++)
+        if (!r->o.on[rule] && svi_rule_kinds[rule]->off)
+            svi_rule_kinds[rule]->off(r);
     if (before && !r->any) {
         struct svi_rules_alert *ended = r->alerts; /* their closes are still to be reported */
         r->alerts = NULL;
@@ -418,16 +428,15 @@ static bool rules_stirs(const struct svi_rules *r, int j, double v) {
            v > c->high[j] || (v == c->last[j] && c->run[j] >= c->patient[j]);
 }
 
-/* Opens the alerts of this row, and leaves in r->row the row without the values that must not count as seen.
- * Steps are assessed in all columns, because rules_stirs does not see them. r->row may be x itself: each
- * column is read before it is written. */
+/* Opens the alerts of this row, and leaves in r->counted the row without the values that must not count as
+ * seen. Steps are assessed in all columns, because rules_stirs does not see them. */
 static void rules_assess_all(struct svi_rules *r, const double *x, int d, double time) {
     const bool steps = rules_has_steps(r);
     for (int j = 0; j < d; j++) {
         for (int rule = 0; steps && rule < SVI_RULES; rule++)
             if (r->o.on[rule] && svi_rule_kinds[rule]->step)
                 svi_rule_kinds[rule]->step(r, j, fabs(x[j] - r->seen.last[j]), time);
-        r->row[j] = rules_stirs(r, j, x[j]) ? rules_assess(r, j, x[j], time) : x[j];
+        r->counted[j] = rules_stirs(r, j, x[j]) ? rules_assess(r, j, x[j], time) : x[j];
     }
 }
 
@@ -464,12 +473,53 @@ static const double *rules_gaps(struct svi_rules *r, const double *x, const uint
     return r->row;
 }
 
+enum svi_severity svi_rules_severity(const struct svi_rules *r, const struct svi_rules_alert *a,
+                                     double time) {
+    enum svi_severity highest = a->severity;
+    for (int i = 0; i < r->open_count; i++) {
+        const struct svi_rules_member *m = &r->open[i];
+        const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
+        const bool timed = k->lasts || k->of_stream;
+        if (&r->alerts[m->alert] != a || (timed && m->well > 0))
+            continue;
+        if (m->rest)
+            return a->severity;
+        double at = time - m->since;
+        if (!timed) {
+            /* An open side of the limits leaves the range of the sensor as the measure. */
+            const double width = m->high - m->low, range = svi_rules_range(r, m->feature);
+            at = m->excess / (isfinite(width) && width > 0 ? width : range);
+        }
+        const enum svi_severity of = at >= k->serious   ? SVI_SEVERITY_SERIOUS
+                                     : at >= k->warning ? SVI_SEVERITY_WARNING
+                                                        : SVI_SEVERITY_NOTICE;
+        highest = of > highest ? of : highest;
+    }
+    return highest;
+}
+
+/* An alert that has become more severe is reported again. */
+static void rules_grade(struct svi_rules *r, double time) {
+    for (int i = 0; i < ALERTS; i++) {
+        struct svi_rules_alert *a = &r->alerts[i];
+        if (!a->open || a->members == 0)
+            continue;
+        const enum svi_severity now = svi_rules_severity(r, a, time);
+        if (now > a->severity)
+            rules_change(r, a, SVI_ALERT_UPDATE);
+        a->severity = now;
+    }
+}
+
 /* True: nothing is beyond a bound, and the row has been added to what was seen. So it is with nearly every
- * row. While something is reported, the stricter condition applies that no value is above its record (`most`,
- * not `check`): rules_assess then has nothing to do in any column, and a value above the record of a reported
- * sensor stays out. */
+ * row. While something is reported or held back, the stricter condition applies that no value is above its
+ * record (`most`, not `check`): rules_assess then has nothing to do in any column, and a value above the
+ * record of a reported sensor stays out. */
 static bool rules_passes(struct svi_rules *r, const double *x, int d, double time) {
-    const double *beyond = r->open_count > 0 ? r->records.most : r->records.check;
+    for (int rule = 0; r->holding > 0 && rule < SVI_RULES; rule++)
+        if (svi_rule_kinds[rule]->follow)
+            svi_rule_kinds[rule]->follow(r, x, d, time);
+    const double *beyond = r->open_count + r->holding > 0 ? r->records.most : r->records.check;
     if (r->open_count > 0)
         rules_watch(r, x, time);
     return r->kernels->columns_pass(&r->seen, beyond, r->records.now, x, time, d,
@@ -486,13 +536,13 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
     if (r->rows++ == 0)
         r->first = r->time = time;
     x = rules_gaps(r, x, gaps, d, time);
-    /* If x is r->row (a gap, now or in the last row), a value that must not count as seen is NaN in both, and
-     * columns_seen takes it for missing. */
     if (!rules_passes(r, x, d, time)) {
         rules_assess_all(r, x, d, time);
         /* SVI_RULES_STEP sides, up and down: the rule has already entered the steps that count as seen. */
-        r->kernels->columns_seen(&r->seen, r->records.now, r->row, x, time, d, SVI_RULES_STEP);
+        r->kernels->columns_seen(&r->seen, r->records.now, r->counted, x, time, d, SVI_RULES_STEP);
     }
+    if (r->open_count > 0)
+        rules_grade(r, time);
     /* Until here r->time was the time of the row before, which gaps are dated by. */
     r->time = time;
     if (svi_records_clock_row(&r->clock))
@@ -569,6 +619,7 @@ void svi_rules_move_times(struct svi_rules *r, double from, double step) {
     for (int j = 0; j < r->d; j++) {
         rules_shift(&r->seen.changed_at[j], from, step);
         rules_shift(&r->gone[j], from, step);
+        rules_shift(&r->held_since[j], from, step);
     }
     for (int i = 0; i < r->open_count; i++)
         rules_shift(&r->open[i].well_since, from, step);
@@ -596,6 +647,7 @@ static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, str
     svi_archive_double(a, "excess", &m->excess);
     svi_archive_double(a, "shown", &m->shown);
     svi_archive_double(a, "lasted", &m->rows);
+    svi_archive_bool(a, "rest", &m->rest);
     if (!svi_archive_ok(a)) /* then m->rule may be out of range */
         return;
     const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
@@ -614,6 +666,10 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
     svi_archive_int(a, "members", &alert->members, 1, r->d + 1);
     svi_archive_int(a, "total", &alert->total, 1, INT32_MAX / 2);
     svi_archive_int(a, "first", &alert->first, -1, r->d - 1);
+    int severity = (int)alert->severity;
+    svi_archive_int(a, "severity", &severity, SVI_SEVERITY_NOTICE, SVI_SEVERITY_SERIOUS);
+    if (svi_archive_ok(a))
+        alert->severity = (enum svi_severity)severity;
 }
 
 static bool rules_archive_reserve_open(struct svi_archive *a, struct svi_rules *r, int count) {
@@ -683,6 +739,7 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
     svi_archive_double(a, "time", &r->time);
     svi_archive_double(a, "missing now", &r->gap_count);
     svi_archive_bool(a, "left out", &r->left_out);
+    svi_archive_int64(a, "state row", &r->state_row, 0, SVI_COUNT_MAX);
     svi_records_clock_archive(a, &r->clock);
     if (!svi_archive_ok(a))
         return;
@@ -691,6 +748,9 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
         return;
     svi_arrays_archive(a, &rules_arrays, r, rules_dims(r).of, used.of);
     svi_archive_int(a, "judged", &r->judged, 0, r->d);
+    r->holding = 0;
+    for (int j = 0; svi_archive_ok(a) && j < r->d; j++)
+        r->holding += r->hits[j] != 0;
     if (svi_archive_ok(a))
         rules_archive_open(a, r);
 }

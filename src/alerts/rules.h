@@ -2,7 +2,7 @@
  * is explained in its file:
  *
  *     limits   rule_limits.c   a value outside the given limits
- *     beyond   rule_beyond.c   a value beyond all earlier ones of the sensor, by a margin from its own tail
+ *     beyond   rule_beyond.c   a value beyond all earlier ones of the sensor, by its tail or its range
  *     stuck    rule_stuck.c    a value unchanged for longer than ever
  *     absent   rule_absent.c   no value in rows in which the column normally has one
  *     rate     rule_beyond.c   a step from one row to the next larger than ever, by such a margin
@@ -20,6 +20,7 @@
 #define SVI_RULES_H
 
 #include "alerts/alert.h"
+#include "alerts/alert_policy.h"
 #include "alerts/records.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
@@ -43,6 +44,7 @@ struct svi_rules_member {
     double low, high; /* limits, or the earlier range; for stuck and absent `high` is rows, the most before */
     double excess, shown; /* largest excess; the one last reported */
     double rows;          /* stuck and absent: rows it has lasted */
+    bool rest;            /* a machine at rest: a notice at most, and seen when it ends */
 };
 
 struct svi_rules_alert {
@@ -54,6 +56,7 @@ struct svi_rules_alert {
     int64_t since_row;            /* svi_rules.rows at that start, the row included; 0: of no row */
     int members, total;           /* now; since it opened */
     int first;                    /* column of the first member, for the line of the close */
+    enum svi_severity severity;   /* the highest so far */
 };
 
 struct svi_rules {
@@ -75,12 +78,16 @@ struct svi_rules {
     double *reported_gap;       /* longest gap that was reported and does not count as seen */
     double *gone;               /* time of the last value before the gap */
     struct svi_records records; /* sides x columns */
-    double *row;                /* scratch: the row without gaps and without what does not count as seen */
+    double *row, *counted;      /* scratch: the row without gaps; what counts as seen of it */
+    double *held, *held_since;  /* the farthest value that is held back (rule_beyond.c), and since when */
+    uint8_t *hits;              /* bits, the newest value first: held back; 0: nothing is */
     uint8_t *kind, *open_rules; /* bits: SVI_RULES_LIMITED ...; 1 << rule if reported under it */
     uint8_t *gaps;              /* scratch: flags */
 
     struct svi_records_clock clock;
     int64_t rows;
+    int64_t state_row;             /* row in which a sensor entered a new state by a jump; 0: none has */
+    int holding;                   /* columns with hits */
     double first, time;            /* engine time of the first and the last row */
     double gap_count;              /* columns without a value in the last row */
     bool left_out;                 /* a row has left out columns instead of marking them as missing */
@@ -162,6 +169,11 @@ void svi_rules_reported(struct svi_rules_alert *a);
 void svi_rules_end(struct svi_rules *r);
 
 int svi_rules_open(const struct svi_rules *r); /* number of open alerts */
+
+/* How severe an alert is at `time`: the highest of its members, by the distance from the range or the limits
+ * in widths of these, or by how long it has lasted; each rule has its thresholds. A machine at rest makes its
+ * alert a notice. */
+enum svi_severity svi_rules_severity(const struct svi_rules *r, const struct svi_rules_alert *a, double time);
 
 /* Follow shifts of the clock of rows (times after `from` move by `step`) and of that of arrival. Seconds. */
 void svi_rules_move_times(struct svi_rules *r, double from, double step);

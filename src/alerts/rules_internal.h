@@ -7,6 +7,8 @@
 #ifndef SVI_RULES_INTERNAL_H
 #define SVI_RULES_INTERNAL_H
 
+#include <math.h>
+
 #include "alerts/alert_text.h"
 #include "alerts/rules.h"
 
@@ -31,9 +33,10 @@ struct svi_rule_kind {
     bool of_stream; /* about the stream as a whole, by arrival; else about columns, by the time of rows */
     bool lasts;     /* counts bad rows (`high`: the most before), not how bad a row is */
     bool valueless; /* its event has no value */
-    int64_t normal_after; /* bad rows after which their value is normal; 0: never */
-    const char *again;    /* words of the close: "moving again" */
-    const char *of_key;   /* its name in events of one key of a stream; NULL: the name of the rule */
+    double warning, serious; /* least severity: of `lasts` and of_stream seconds, else the excess in widths */
+    int64_t normal_after;    /* bad rows after which their value is normal; 0: never */
+    const char *again;       /* words of the close: "moving again" */
+    const char *of_key;      /* its name in events of one key of a stream; NULL: the name of the rule */
     void (*text)(char out[SVI_RULE_PART], const struct svi_rule_words *w);
 
     /* * A row with a gap, or the row after one. gaps: as in svi_rules_row. */
@@ -42,6 +45,12 @@ struct svi_rule_kind {
      * stirs (rules_stirs); true: the value must not count as seen. */
     void (*step)(struct svi_rules *r, int j, double step, double time);
     bool (*assess)(struct svi_rules *r, int j, double v, double time);
+    /* * Before a row of d values, while values are held back. */
+    void (*follow)(struct svi_rules *r, const double *x, int d, double time);
+    /* The settings have switched it off; there are no members. */
+    void (*off)(struct svi_rules *r);
+    /* A column starts again. */
+    void (*forget)(struct svi_rules *r, int j);
     /* * The row was the last of a block; records and clock still have that block. */
     void (*block)(struct svi_rules *r);
 
@@ -97,6 +106,23 @@ static inline int svi_rules_series(const struct svi_rules *r, enum svi_rules_sid
 /* The record of a column on a side. */
 static inline double svi_rules_most(const struct svi_rules *r, enum svi_rules_side side, int j) {
     return svi_records_most(&r->records, svi_rules_series(r, side, j));
+}
+
+/* Highest minus lowest value seen of a column; below 0: it has had none. */
+static inline double svi_rules_range(const struct svi_rules *r, int j) {
+    return svi_rules_most(r, SVI_RULES_UP, j) + svi_rules_most(r, SVI_RULES_DOWN, j);
+}
+
+/* A sensor with fewer values is young: it may not have shown all its states, a machine at rest for one. */
+#define SVI_RULES_OLD 2000
+static inline bool svi_rules_young(const struct svi_rules *r, int j) {
+    return r->seen.values[j] < SVI_RULES_OLD;
+}
+
+/* Is v near zero, as that of a machine at rest: within a twentieth of the largest magnitude seen? */
+static inline bool svi_rules_rests(const struct svi_rules *r, int j, double v) {
+    const double up = svi_rules_most(r, SVI_RULES_UP, j), down = svi_rules_most(r, SVI_RULES_DOWN, j);
+    return 20 * fabs(v) <= fmax(fabs(up), fabs(down));
 }
 
 /* A reported run of n rows (or seconds) has ended: what was reported twice counts as seen. */

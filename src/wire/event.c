@@ -187,6 +187,7 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     if (a->rule) {
         svi_put_text(p, "rule", a->rule);
         svi_put_int(p, "sensors", a->sensors);
+        svi_put_text(p, "severity", a->severity);
     } else if (a->measure) {
         svi_put_text(p, "measure", a->measure);
         svi_put_real(p, "before", a->before);

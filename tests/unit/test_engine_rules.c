@@ -163,9 +163,11 @@ static void columns_come_and_are_left_out(void **state) {
     struct tape t;
     tape_open(&t, settings, (const char *const[]){"novelty", "none", "limits", "", NULL});
     tape_feed(&t, words, 0, ENDS, 16);
-    assert_int_equal(count_rules(&t), 2);
-    const struct told *a = find_rule(&t, "open", "pump1 flow absent");
+    assert_int_equal(count_rules(&t), 3);
+    const struct told *a = find_rule(&t, "open", "pump1 flow absent"), *later;
     assert_true(a && a->at < 1510);
+    later = find_rule(&t, "update", "pump1 flow absent"); /* a warning after half an hour */
+    assert_true(later && later->at == 1529 && find_rule(&t, "close", "pump1 flow back"));
     tape_close(&t);
 }
 
