@@ -22,7 +22,9 @@
 #include "base/arrays.h"
 #include "base/fail.h"
 
-#define ALERTS (SVI_RULES * SVI_RULES_ALERTS)
+#define ALERTS       (SVI_RULES * SVI_RULES_ALERTS)
+#define UPDATE_EVERY (30 * 60.0) /* seconds between updates of what only became worse */
+#define JOIN_EVERY   60.0        /* seconds between updates that name further sensors */
 
 #define X(constant, name, about) [SVI_RULE_##constant] = &svi_rule_##name,
 const struct svi_rule_kind *const svi_rule_kinds[SVI_RULES] = {SVI_RULES_ALL(X)};
@@ -107,7 +109,7 @@ static void rules_forget(struct svi_rules *r) {
     svi_records_clock_begin(&r->clock);
     r->d = r->judged = r->open_count = 0;
     r->rows = r->intervals = 0;
-    r->first = r->time = r->gap_count = 0;
+    r->first = r->time = r->gap_count = r->elapsed = 0;
     r->arrived = r->spent = r->pause = r->silence = 0;
     r->waits = r->left_out = false;
     svi_rules_drop_alerts(r);
@@ -234,6 +236,21 @@ static void rules_change(struct svi_rules *r, struct svi_rules_alert *a, enum sv
     r->changed = true;
 }
 
+/* An update that is due now. */
+static void rules_update(struct svi_rules *r, struct svi_rules_alert *a) {
+    a->reported_at = r->elapsed;
+    rules_change(r, a, SVI_ALERT_UPDATE);
+}
+
+/* A sensor joins an open alert: reported at once, or together with others at the end of JOIN_EVERY. */
+static void rules_join(struct svi_rules *r, struct svi_rules_alert *a) {
+    a->waits = r->elapsed - a->joined_at < JOIN_EVERY;
+    if (a->waits)
+        return;
+    a->joined_at = r->elapsed;
+    rules_update(r, a);
+}
+
 /* Removes a member; with the last one its alert closes. The members after it move down by one place, so loops
  * that remove run from the end. */
 static void rules_remove(struct svi_rules *r, struct svi_rules_member *m) {
@@ -316,11 +333,14 @@ struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int featur
     struct svi_rules_alert *a = &r->alerts[at];
     if (!a->open) {
         *a = (struct svi_rules_alert){
-            .open = true, .change = SVI_ALERT_OPEN, .since = since, .opened = time, .first = feature};
+            .open = true, .since = since, .opened = time, .first = feature, .reported_at = r->elapsed};
+        a->joined_at = r->elapsed - JOIN_EVERY; /* the first sensor that joins does not wait */
         r->opened++;
+        rules_change(r, a, SVI_ALERT_OPEN);
+    } else if (a->change == SVI_ALERT_NONE) { /* an open that is not reported yet will name it */
+        rules_join(r, a);
     }
-    /* A new alert keeps its `open` (rules_change). It is dated back to the earliest start of its members. */
-    rules_change(r, a, SVI_ALERT_UPDATE);
+    /* The alert is dated back to the earliest start of its members. */
     a->since = since < a->since ? since : a->since;
     a->members++;
     a->total++;
@@ -331,19 +351,28 @@ struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int featur
     return m;
 }
 
-/* NOTHING FLAPS (rules.h): the first value and each doubling of the excess is reported; a worse one that is
- * less than that only replaces the worst value. */
+/* Severity of an excess, by the width of the limits or of the earlier range. */
+static enum svi_severity rules_severity(const struct svi_rules_member *m, double excess) {
+    return svi_alert_severity_of_ranges(excess / (m->high - m->low));
+}
+
+/* NOTHING FLAPS (rules.h): the first value is reported, then what has become more severe, and after
+ * UPDATE_EVERY an excess that has doubled. Any other one only replaces the worst value. */
 void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value, double excess) {
+    struct svi_rules_alert *a = &r->alerts[m->alert];
     m->bad++;
     m->well = 0;
-    if (!(m->bad == 1 || excess > m->excess))
+    if (m->bad == 1 || excess > m->excess) {
+        m->value = value;
+        m->excess = excess;
+    }
+    const bool rises = m->bad == 1 || rules_severity(m, m->excess) > rules_severity(m, m->shown);
+    const bool due = m->excess >= 2 * m->shown && r->elapsed - a->reported_at >= UPDATE_EVERY;
+    if (!rises && !due)
         return;
-    m->value = value;
-    m->excess = excess;
-    if (m->bad > 1 && excess < 2 * m->shown)
-        return;
-    m->shown = excess;
-    rules_change(r, &r->alerts[m->alert], SVI_ALERT_UPDATE);
+    m->shown = m->excess;
+    if (m->bad > 1) /* a new member has been reported by svi_rules_add */
+        rules_update(r, a);
 }
 
 /* One more well row of a member. True: it has been well for long enough to be removed: in rows and time, so
@@ -372,6 +401,9 @@ static double rules_assess(struct svi_rules *r, int j, double v, double time) {
 /* Assesses this row for the members that earlier rows added: worse, or well for long enough. It runs before
  * the row is searched for new ones, so that a value which ends one alert can open the next. */
 static void rules_watch(struct svi_rules *r, const double *x, double time) {
+    for (int i = 0; i < ALERTS; i++) /* sensors that have waited to be named */
+        if (r->alerts[i].open && r->alerts[i].waits && r->alerts[i].members > 0)
+            rules_join(r, &r->alerts[i]);
     for (int i = r->open_count - 1; i >= 0; i--) { /* from the end: a member may be removed */
         struct svi_rules_member *m = &r->open[i];
         const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
@@ -475,6 +507,7 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
     svi_rules_arrive(r, arrival);
     if (r->rows++ == 0)
         r->first = r->time = time;
+    r->elapsed += r->row_seconds > 0 ? r->row_seconds : fmax(0, time - r->time);
     x = rules_gaps(r, x, gaps, d, time);
     /* If x is r->row (a gap, now or in the last row), a value that must not count as seen is NaN in both, and
      * columns_seen takes it for missing. */
@@ -600,6 +633,9 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
     svi_archive_int64(a, "number", &alert->number, 1, SVI_COUNT_MAX);
     svi_archive_double(a, "since", &alert->since);
     svi_archive_double(a, "opened", &alert->opened);
+    svi_archive_finite(a, "reported at", &alert->reported_at, 1);
+    svi_archive_finite(a, "joined at", &alert->joined_at, 1);
+    svi_archive_bool(a, "waits", &alert->waits);
     svi_archive_int(a, "members", &alert->members, 1, r->d + 1);
     svi_archive_int(a, "total", &alert->total, 1, INT32_MAX / 2);
     svi_archive_int(a, "first", &alert->first, -1, r->d - 1);
@@ -670,6 +706,7 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
     svi_archive_int64(a, "rows", &r->rows, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "first", &r->first);
     svi_archive_double(a, "time", &r->time);
+    svi_archive_finite(a, "elapsed", &r->elapsed, 1);
     svi_archive_double(a, "missing now", &r->gap_count);
     svi_archive_bool(a, "left out", &r->left_out);
     svi_records_clock_archive(a, &r->clock);

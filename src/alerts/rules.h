@@ -9,8 +9,10 @@
  *     silent   rule_silent.c   no rows at all, by arrival
  *
  * NOTHING FLAPS. A reported sensor stays reported until it has been well for 10 successive rows and a minute,
- * or 3 rows and an hour, or 1000 rows. Meanwhile it causes an update only when its excess has doubled.
- * Sensors that open under one rule within `group` seconds share an alert, whose updates name them.
+ * or 3 rows and an hour, or 1000 rows. Sensors that open under one rule within `group` seconds share an
+ * alert. It is updated when a sensor joins (at once; further ones within a minute of that wait for its end),
+ * when it becomes more severe, and when an excess has doubled, then at least 30 minutes after the last
+ * report.
  *
  * NO FAULT MASKS THE NEXT. What is reported does not count as seen until it has been reported twice; the
  * third time it is normal. A value beyond its bound for 1000 rows becomes normal, and the alert closes.
@@ -20,6 +22,7 @@
 #define SVI_RULES_H
 
 #include "alerts/alert.h"
+#include "alerts/alert_severity.h"
 #include "alerts/records.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
@@ -53,6 +56,9 @@ struct svi_rules_alert {
     double since, opened;         /* earliest start of a member; when the alert opened; seconds */
     int members, total;           /* now; since it opened */
     int first;                    /* column of the first member, for the line of the close */
+    double reported_at;           /* svi_rules.elapsed at the last report, and ... */
+    double joined_at;             /* ... at the last one of a sensor that joined */
+    bool waits;                   /* a sensor that joined since then is still to be reported */
 };
 
 struct svi_rules {
@@ -81,6 +87,8 @@ struct svi_rules {
     struct svi_records_clock clock;
     int64_t rows;
     double first, time;            /* engine time of the first and the last row */
+    double row_seconds;            /* seconds that the next row counts as in `elapsed`; 0: by its time */
+    double elapsed;                /* seconds so far, for the spacing of updates */
     double gap_count;              /* columns without a value in the last row */
     bool left_out;                 /* a row has left out columns instead of marking them as missing */
     struct svi_rules_member *open; /* owned */

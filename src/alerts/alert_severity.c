@@ -1,0 +1,36 @@
+#include "alerts/alert_severity.h"
+
+#include <stdbool.h>
+
+#define FAR_DISTANCE    3.0
+#define RAISED_DISTANCE 1.5
+#define FAST_DISTANCE   2.0
+#define FAST_GROWTH     2.0         /* of the distance since the first sample */
+#define FAST_SECONDS    600.0       /* within which it counts as fast */
+#define LASTS_SECONDS   (30 * 60.0) /* to a warning */
+#define LONG_SECONDS    (6 * 3600.0)
+#define RANGES_TO_WARN  0.25
+#define RANGES_TO_ACT   1.0
+
+const char *svi_alert_severity_name(enum svi_severity severity) {
+    static const char *const names[] = {"notice", "warning", "serious"};
+    return names[severity];
+}
+
+enum svi_severity svi_alert_severity(const struct svi_severity_input *in) {
+    const bool fast = in->first > 0 && in->distance >= FAST_DISTANCE &&
+                      in->distance >= FAST_GROWTH * in->first && in->seconds <= FAST_SECONDS;
+    /* Distance alone, or distance together with time or speed, is serious; time alone is at most a
+     * warning. */
+    if (in->distance >= FAR_DISTANCE || fast ||
+        (in->distance >= RAISED_DISTANCE && in->seconds >= LONG_SECONDS))
+        return SVI_SEVERITY_SERIOUS;
+    return in->distance >= RAISED_DISTANCE || in->seconds >= LASTS_SECONDS ? SVI_SEVERITY_WARNING
+                                                                           : SVI_SEVERITY_NOTICE;
+}
+
+enum svi_severity svi_alert_severity_of_ranges(double ranges) {
+    return ranges >= RANGES_TO_ACT    ? SVI_SEVERITY_SERIOUS
+           : ranges >= RANGES_TO_WARN ? SVI_SEVERITY_WARNING
+                                      : SVI_SEVERITY_NOTICE;
+}
