@@ -24,6 +24,7 @@
 #define GREATEST      300.0       /* largest surprise, -log10 p: beyond any p */
 #define MARKED_NORMAL 0.9         /* ratio of what a person marked normal */
 #define UPDATE_EVERY  (30 * 60.0) /* seconds between updates without another feature or severity */
+#define LASTS_APART   3.0         /* and of what merely lasts: times its age at the last report */
 #define JOIN_EVERY    60.0        /* seconds between updates that name further features */
 
 void svi_alert_policy_init(struct svi_alert_policy *d, const struct svi_alert_policy_options *o) {
@@ -244,8 +245,9 @@ static bool policy_has_news(struct svi_alert_policy *d, const struct policy_read
     const bool rises = severity > d->severity, worse = d->worst >= SVI_POLICY_WORSE * d->reported;
     /* A calm sample has nothing to show for a reminder. */
     const bool remind = !r->calm && quiet >= UPDATE_EVERY;
-    /* The reminders of what merely lasts thin out: each comes when the age of the last report has doubled. */
-    if (!joined && !rises && !(remind && (worse || d->again || quiet >= age)))
+    /* The reminders of what merely lasts thin out: each comes when the alert has lasted four times as long as when
+     * it was last reported. */
+    if (!joined && !rises && !(remind && (worse || d->again || quiet >= LASTS_APART * age)))
         return false;
     d->news = features   ? SVI_POLICY_JOINED
               : worse    ? SVI_POLICY_WORSENED

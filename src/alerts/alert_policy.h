@@ -9,8 +9,8 @@
  * that minute, or for the close. Otherwise updates are 30 minutes apart at least, and have a reason: the
  * largest surprise over level has grown to SVI_POLICY_WORSE times the one last reported; a detector has
  * reached its level again after SVI_BUDGET_APART samples below SVI_POLICY_CLEAR of it; or the alert has
- * lasted twice as long as when it was last reported (30 min, 1 h, 2 h, 4 h and so on). Times are those of the
- * budget, in which a row without its own time counts as `interval`.
+ * lasted four times as long as when it was last reported (30 min, 2 h, 8 h and so on). Times are those of
+ * the budget, in which a row without its own time counts as `interval`.
  *
  * CLOSE. It closes after a hold-off of SVI_POLICY_QUIET_ROWS calm samples that span at least `group` seconds.
  * A sample is calm when each detector is below its level (below SVI_POLICY_CLEAR of it, if it has joined the

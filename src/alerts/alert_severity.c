@@ -2,15 +2,15 @@
 
 #include <stdbool.h>
 
-#define FAR_DISTANCE    3.0
-#define RAISED_DISTANCE 1.5
-#define FAST_DISTANCE   2.0
-#define FAST_GROWTH     2.0         /* of the distance since the first sample */
-#define FAST_SECONDS    600.0       /* within which it counts as fast */
-#define LASTS_SECONDS   (30 * 60.0) /* to a warning */
-#define LONG_SECONDS    (6 * 3600.0)
-#define RANGES_TO_WARN  0.25
-#define RANGES_TO_ACT   1.0
+#define SERIOUS_DISTANCE 3.0
+#define WARNING_DISTANCE 1.5
+#define FAST_DISTANCE    2.0
+#define FAST_GROWTH      2.0         /* of the distance since the first sample */
+#define FAST_SECONDS     600.0       /* within which it counts as fast */
+#define WARNING_SECONDS  (30 * 60.0) /* to a warning */
+#define SERIOUS_SECONDS  (6 * 3600.0)
+#define WARNING_RANGES   0.25
+#define SERIOUS_RANGES   1.0
 
 const char *svi_alert_severity_name(enum svi_severity severity) {
     static const char *const names[] = {"notice", "warning", "serious"};
@@ -22,15 +22,15 @@ enum svi_severity svi_alert_severity(const struct svi_severity_input *in) {
                       in->distance >= FAST_GROWTH * in->first && in->seconds <= FAST_SECONDS;
     /* Distance alone, or distance together with time or speed, is serious; time alone is at most a
      * warning. */
-    if (in->distance >= FAR_DISTANCE || fast ||
-        (in->distance >= RAISED_DISTANCE && in->seconds >= LONG_SECONDS))
+    if (in->distance >= SERIOUS_DISTANCE || fast ||
+        (in->distance >= WARNING_DISTANCE && in->seconds >= SERIOUS_SECONDS))
         return SVI_SEVERITY_SERIOUS;
-    return in->distance >= RAISED_DISTANCE || in->seconds >= LASTS_SECONDS ? SVI_SEVERITY_WARNING
-                                                                           : SVI_SEVERITY_NOTICE;
+    return in->distance >= WARNING_DISTANCE || in->seconds >= WARNING_SECONDS ? SVI_SEVERITY_WARNING
+                                                                              : SVI_SEVERITY_NOTICE;
 }
 
 enum svi_severity svi_alert_severity_of_ranges(double ranges) {
-    return ranges >= RANGES_TO_ACT    ? SVI_SEVERITY_SERIOUS
-           : ranges >= RANGES_TO_WARN ? SVI_SEVERITY_WARNING
+    return ranges >= SERIOUS_RANGES   ? SVI_SEVERITY_SERIOUS
+           : ranges >= WARNING_RANGES ? SVI_SEVERITY_WARNING
                                       : SVI_SEVERITY_NOTICE;
 }

@@ -25,7 +25,8 @@ struct svi_severity_input {
 const char *svi_alert_severity_name(enum svi_severity severity);
 enum svi_severity svi_alert_severity(const struct svi_severity_input *in);
 
-/* By the distance of a value from the nearest normal value, in widths of the normal range; NAN: notice. */
+/* By the distance of a value from the nearest normal value, in widths of the normal range; NAN and below 0:
+ * notice. */
 enum svi_severity svi_alert_severity_of_ranges(double ranges);
 
 #endif

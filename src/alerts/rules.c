@@ -23,6 +23,7 @@
 #include "base/fail.h"
 
 #define ALERTS       (SVI_RULES * SVI_RULES_ALERTS)
+#define MIN_VALUES   512         /* of a sensor, before its range says how far a value lies */
 #define UPDATE_EVERY (30 * 60.0) /* seconds between updates of what only became worse */
 #define JOIN_EVERY   60.0        /* seconds between updates that name further sensors */
 
@@ -351,9 +352,20 @@ struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int featur
     return m;
 }
 
-/* Severity of an excess, by the width of the limits or of the earlier range. */
-static enum svi_severity rules_severity(const struct svi_rules_member *m, double excess) {
-    return svi_alert_severity_of_ranges(excess / (m->high - m->low));
+/* Severity of a value: by its excess in widths of the limits, or of the earlier range, and by how far it lies
+ * beyond all that was seen, in widths of that. A value beyond both a limit and its range is thus one thing.
+ */
+static enum svi_severity rules_severity(const struct svi_rules *r, const struct svi_rules_member *m) {
+    const double width = m->high - m->low;
+    double ranges = isfinite(width) ? m->excess / width : 0;
+    if (svi_rule_kinds[m->rule]->lasts || m->feature < 0)
+        return SVI_SEVERITY_NOTICE;
+    if (!svi_rule_kinds[m->rule]->step && r->seen.values[m->feature] >= MIN_VALUES) {
+        const double up = svi_rules_most(r, SVI_RULES_UP, m->feature);
+        const double down = svi_rules_most(r, SVI_RULES_DOWN, m->feature);
+        ranges = fmax(ranges, fmax(m->value - up, -m->value - down) / (up + down));
+    }
+    return svi_alert_severity_of_ranges(ranges);
 }
 
 /* NOTHING FLAPS (rules.h): the first value is reported, then what has become more severe, and after
@@ -366,11 +378,13 @@ void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value
         m->value = value;
         m->excess = excess;
     }
-    const bool rises = m->bad == 1 || rules_severity(m, m->excess) > rules_severity(m, m->shown);
+    const enum svi_severity severity = rules_severity(r, m);
+    const bool rises = m->bad == 1 || severity > m->severity;
     const bool due = m->excess >= 2 * m->shown && r->elapsed - a->reported_at >= UPDATE_EVERY;
     if (!rises && !due)
         return;
     m->shown = m->excess;
+    m->severity = severity > m->severity ? severity : m->severity;
     if (m->bad > 1) /* a new member has been reported by svi_rules_add */
         rules_update(r, a);
 }
@@ -550,7 +564,41 @@ struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
     for (int i = 0; a && i < r->open_count && *count < SVI_RULES_TOP; i++)
         if (&r->alerts[r->open[i].alert] == a)
             top[(*count)++] = &r->open[i];
+    for (int i = 0; a && i < SVI_RULES_TOP; i++) {
+        const struct svi_rules_member *m = i < *count ? top[i] : NULL;
+        const enum svi_severity s = m ? m->severity : SVI_SEVERITY_NOTICE;
+        a->features[i] = m ? m->feature : -1;
+        a->severity = s > a->severity ? s : a->severity;
+    }
     return a;
+}
+
+const struct svi_rules_alert *svi_rules_reporting(const struct svi_rules *r, int feature, int64_t but,
+                                                  enum svi_rule *rule) {
+    for (int i = 0; r->alerts && feature >= 0 && i < ALERTS; i++)
+        for (int k = 0; r->alerts[i].number > 0 && r->alerts[i].number != but && k < SVI_RULES_TOP; k++)
+            if (r->alerts[i].features[k] == feature) {
+                *rule = (enum svi_rule)(i / SVI_RULES_ALERTS);
+                return &r->alerts[i];
+            }
+    return NULL;
+}
+
+static struct svi_rules_alert *rules_numbered(const struct svi_rules *r, int64_t number) {
+    for (int i = 0; r->alerts && number > 0 && i < ALERTS; i++)
+        if (r->alerts[i].number == number)
+            return &r->alerts[i];
+    return NULL;
+}
+
+const struct svi_rules_alert *svi_rules_numbered(const struct svi_rules *r, int64_t number) {
+    return rules_numbered(r, number);
+}
+
+void svi_rules_renumber(struct svi_rules *r, int64_t number, int64_t to) {
+    struct svi_rules_alert *a = rules_numbered(r, number);
+    if (a)
+        a->number = to;
 }
 
 void svi_rules_reported(struct svi_rules_alert *a) {
@@ -605,6 +653,12 @@ void svi_rules_move_arrival(struct svi_rules *r, double step) {
 
 /* ---- archive */
 
+static void rules_archive_severity(struct svi_archive *a, enum svi_severity *severity) {
+    int value = (int)*severity;
+    svi_archive_int(a, "severity", &value, 0, SVI_SEVERITY_SERIOUS);
+    *severity = svi_archive_ok(a) ? (enum svi_severity)value : SVI_SEVERITY_NOTICE;
+}
+
 static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, struct svi_rules_member *m) {
     svi_archive_int(a, "rule", &m->rule, 0, SVI_RULES - 1);
     svi_archive_int(a, "feature", &m->feature, -1, r->d - 1);
@@ -619,6 +673,7 @@ static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, str
     svi_archive_double(a, "excess", &m->excess);
     svi_archive_double(a, "shown", &m->shown);
     svi_archive_double(a, "lasted", &m->rows);
+    rules_archive_severity(a, &m->severity);
     if (!svi_archive_ok(a)) /* then m->rule may be out of range */
         return;
     const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
@@ -636,6 +691,8 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
     svi_archive_finite(a, "reported at", &alert->reported_at, 1);
     svi_archive_finite(a, "joined at", &alert->joined_at, 1);
     svi_archive_bool(a, "waits", &alert->waits);
+    rules_archive_severity(a, &alert->severity);
+    svi_archive_ints(a, "features", alert->features, SVI_RULES_TOP, -1, SVI_RULES_FEATURES);
     svi_archive_int(a, "members", &alert->members, 1, r->d + 1);
     svi_archive_int(a, "total", &alert->total, 1, INT32_MAX / 2);
     svi_archive_int(a, "first", &alert->first, -1, r->d - 1);

@@ -44,8 +44,9 @@ struct svi_rules_member {
     double since;      /* when it began, seconds */
     double value;      /* the worst so far */
     double low, high; /* limits, or the earlier range; for stuck and absent `high` is rows, the most before */
-    double excess, shown; /* largest excess; the one last reported */
-    double rows;          /* stuck and absent: rows it has lasted */
+    double excess, shown;       /* largest excess; the one last reported */
+    double rows;                /* stuck and absent: rows it has lasted */
+    enum svi_severity severity; /* the highest reported */
 };
 
 struct svi_rules_alert {
@@ -59,6 +60,8 @@ struct svi_rules_alert {
     double reported_at;           /* svi_rules.elapsed at the last report, and ... */
     double joined_at;             /* ... at the last one of a sensor that joined */
     bool waits;                   /* a sensor that joined since then is still to be reported */
+    enum svi_severity severity;   /* as last reported */
+    int features[SVI_RULES_TOP];  /* columns that the last report named, -1 after the last */
 };
 
 struct svi_rules {
@@ -164,6 +167,15 @@ static inline bool svi_rules_pending(const struct svi_rules *r) {
 struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
                                        const struct svi_rules_member *top[SVI_RULES_TOP], int *count);
 void svi_rules_reported(struct svi_rules_alert *a);
+
+/* By what was reported: the alert that names this column, apart from the one numbered `but`; the alert of
+ * that number. NULL: none. *rule: its rule. */
+const struct svi_rules_alert *svi_rules_reporting(const struct svi_rules *r, int feature, int64_t but,
+                                                  enum svi_rule *rule);
+const struct svi_rules_alert *svi_rules_numbered(const struct svi_rules *r, int64_t number);
+
+/* The alert of that number gets another one, which it may share with others. */
+void svi_rules_renumber(struct svi_rules *r, int64_t number, int64_t to);
 
 /* Ends all alerts; their closes are then to be reported. */
 void svi_rules_end(struct svi_rules *r);

@@ -518,7 +518,7 @@ engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const 
         svi_fill_score(e, m, step, &score);
     /* The members' scores are overwritten by the next sample, so such an event cannot wait. */
     const bool lasts = !scored || !score.event.as.score.members;
-    if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))
+    if (lasts && !svi_rules_pending(e->rules) && svi_engine_queue(e, m, scored ? &score : NULL))
         return;
     svi_engine_settle(e);
     svi_engine_share(e);
@@ -533,6 +533,7 @@ engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const 
     const struct svi_alert_scores novelty = svi_alert_stage_scores(e->novelty);
     if (scored)
         svi_publish_score(e, &score, &novelty);
+    svi_engine_rules_report(e, m->id);
     /* The report compares the sample with the normal values before it, so learning comes last. */
     if (svi_alert_report_change(e->novelty, &sample, &of, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
@@ -548,9 +549,11 @@ static inline void engine_publish_score(struct svi_engine *e, const struct svi_m
         engine_publish_outcome(e, m, step, scored);
 }
 
-/* Everything after the step of the learner, in the order of the events: score, novelty alert, rules, quality
- * alert, model. `raw`: the row as received, which alerts and events show; model and quality use m->x, which
- * may be clipped. */
+/* Everything after the step of the learner, in the order of the events: score, rules, novelty alert, quality
+ * alert, model. Rules come before novelty: where both find a cause, the plain statement is the alert, and
+ * novelty joins it (engine_cases.c). A row with something to report by rules is therefore not queued.
+ * `raw`: the row as received, which alerts and events show; model and
+ * quality use m->x, which may be clipped. */
 static void engine_accept(struct svi_engine *e, struct svi_message *m, double *raw, const svs_step *step,
                           double now) {
     int64_t seen = ++e->kept[SVI_KEPT_SEEN];
@@ -560,8 +563,9 @@ static void engine_accept(struct svi_engine *e, struct svi_message *m, double *r
     const enum svi_alarm_change quality = engine_assess(e, step, m->x, m->d);
     e->kept[SVI_KEPT_CLIPPED] += m->x != raw; /* a clipped row is a copy */
     m->x = raw;
-    engine_publish_score(e, m, step, seen);
     svi_engine_rules_row(e, m, now);
+    engine_publish_score(e, m, step, seen);
+    svi_engine_rules_report(e, m->id); /* where nothing of the sample was published */
     if (e->outliers)
         svi_outliers_note(e->outliers, raw, m->d);
     /* From here on `step` is invalid: drift.action may shrink the window, and a refit may change the model.

@@ -30,7 +30,8 @@ static void rules_report_all(struct svi_engine *e, svs_value id, double ts, cons
                                          ended};
     while (svi_rule_report(e->rules, &e->schema, &about, &e->episodes.count, &report)) {
         event.as.alert = report.event;
-        svi_publish(e, &event);
+        if (svi_engine_case_rule(e, &event.as.alert))
+            svi_publish(e, &event);
     }
 }
 
@@ -84,7 +85,10 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
     }
     r->row_seconds = isnan(m->ts) ? e->s->alert_interval : 0;
     svi_rules_row(r, m->x, rules_gaps_of(e, m), m->d, e->time, now);
-    rules_report(e, m->id, e->event_ts, NULL);
+}
+
+void svi_engine_rules_report(struct svi_engine *e, svs_value id) {
+    rules_report(e, id, e->event_ts, NULL);
 }
 
 void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now) {

@@ -219,6 +219,7 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     svi_fleet_finds(e, &figures->finds);
     figures->out_of_memory = svi_engine_out_of_memory(e);
     figures->columns = svi_engine_features(e);
+    figures->ts = e->event_ts;
     figures->classes = svi_engine_classes(e);
 }
 
@@ -267,6 +268,7 @@ void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const stru
     svi_fleet_queue(f, entry);
     /* A turn is given to accepted samples alone: a command or passing time does not make a key look heard. */
     if (sample) {
+        svi_fleet_groups_time(f, figures->ts);
         entry->heard = now;
         svi_key_table_touch(f->table, entry);
         /* The key began with something that was refused: it is removed, and its number is given back if no
@@ -297,6 +299,8 @@ void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool 
         svi_fleet_finds(f->stream.root, &own);
         svi_fleet_find_alike(f, &f->found, &own);
         f->found = own;
+        if (sample)
+            svi_fleet_groups_time(f, f->stream.root->event_ts);
         return;
     }
     f->columns = svi_engine_features(entry->engine);
