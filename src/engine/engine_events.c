@@ -334,7 +334,7 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_ALERTS_PER_DAY].number = svi_alert_policy_alerts_a_day(&s->policy);
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_alert_policy_level(&s->policy);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.alarm.opened;
-    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.alarm.open;
+    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.alarm.published;
     of[SVI_COUNTER_RULE_ALERTS].count = e->rules->opened;
     of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;

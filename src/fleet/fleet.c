@@ -213,7 +213,7 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     figures->quality = svi_metrics_windowed(e->quality_stage.metrics);
     figures->worse = svi_quality_figures_worse(e->quality_stage.figures);
     figures->alerts = (int32_t)(e->novelty->alert.opened + alarm->opened + e->rules->opened);
-    figures->open = (int32_t)e->novelty->alert.open + (int32_t)alarm->open + svi_rules_open(e->rules);
+    figures->open = (int32_t)e->novelty->alert.open + (int32_t)alarm->published + svi_rules_open(e->rules);
     figures->deadline = svi_engine_deadline(e);
     figures->quiet = isinf(figures->deadline) ? 0 : svi_rules_quiet(e->rules);
     svi_fleet_finds(e, &figures->finds);
