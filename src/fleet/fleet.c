@@ -347,9 +347,20 @@ static bool is_coupled(int64_t taken) {
     return taken % SVI_FLEET_COUPLE == 0 || (early && (taken & (taken - 1)) == 0);
 }
 
+/* Early on the number of keys grows fast, and each new one must have its share of alert.budget before its
+ * levels are first set, after 16 rows. */
+static bool is_shared_out(int64_t taken) {
+    return taken < SVI_FLEET_COUPLE && taken % SVI_FLEET_SHARE == 0;
+}
+
 static void fleet_count(struct svi_fleet *f) {
-    if (!is_coupled(++f->taken))
+    if (!is_coupled(++f->taken)) {
+        if (is_shared_out(f->taken)) {
+            svi_workers_settle(f);
+            svi_fleet_share_out(f);
+        }
         return;
+    }
     /* All workers must be idle while the sums are moved. The prior comes before the eviction: it may bring
      * keys back into memory. */
     svi_workers_settle(f);

@@ -156,6 +156,7 @@ svs_code svi_stream_save_part(svi_stream *s, bool late, struct svi_checkpoint *c
 /* ---- fleet.c: an engine for each key */
 
 #define SVI_FLEET_COUPLE 1024 /* elements; at first after fewer */
+#define SVI_FLEET_SHARE  16   /* elements after which the budget is shared out, among the first ones */
 
 struct svi_note {
     enum svi_note_kind kind;
