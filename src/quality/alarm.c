@@ -21,7 +21,7 @@
 
 /* Forgets what was normal, and the past of the budget. */
 static void alarm_forget(struct svi_alarm *s) {
-    s->rises = (struct svi_rise_budget){.a_day = s->rises.a_day};
+    s->rises = (struct svi_rise_budget){.a_day = s->rises.a_day, .rises = s->rises.rises};
     if (s->hours)
         *s->hours = (struct svi_error_hours){0};
 }
@@ -51,6 +51,9 @@ void svi_alarm_free(struct svi_alarm *s) {
     svi_drift_moments_free(&s->moments);
     svi_free(s->errors);
     svi_free(s->hours);
+    svi_free(s->rises.rises);
+    s->rises.rises = NULL;
+    s->rises.count = 0;
     svi_free(s->top);
     s->errors = NULL;
     s->hours = NULL;
@@ -65,7 +68,9 @@ svs_code svi_alarm_make(struct svi_alarm *s, svs_error *err) {
         s->top = svi_alloc_plain_array(SVI_ALARM_SHIFTS, sizeof *s->top);
     if (!s->hours)
         s->hours = svi_alloc(sizeof *s->hours);
-    if (!s->top || !s->hours || !(s->errors = svi_alloc(sizeof *s->errors)))
+    if (!s->rises.rises)
+        s->rises.rises = svi_alloc_plain_array(SVI_RISE_KEPT, sizeof *s->rises.rises);
+    if (!s->top || !s->hours || !s->rises.rises || !(s->errors = svi_alloc(sizeof *s->errors)))
         return svi_fail_memory(err, "the quality alarm");
     svi_drift_init(s->errors, s->regress, s->rate);
     return SVS_OK;
@@ -144,14 +149,14 @@ static enum svi_alarm_change alarm_rise(struct svi_alarm *s, double time) {
     /* The features that moved are read before svi_drift_cut drops the stretch they are compared with. */
     s->count = svi_drift_moments_top(&s->moments, s->errors, f, SVI_ALARM_SHIFTS, s->top);
     s->after = alarm_figure(s, &f->after);
-    s->after_of = f->after;
+    s->rows = (struct svi_alarm_rows){f->after.n, f->after.wrong};
     s->span = f->after.n;
     /* Only the first rise sets the level to return to: a second one would otherwise make the first rise
      * normal. */
     if (opens) {
         s->share = s->worst_share = svi_drift_share(&f->before);
         s->before = s->worst = alarm_figure(s, &f->before);
-        s->before_of = f->before;
+        s->rows_before = (struct svi_alarm_rows){f->before.n, f->before.wrong};
         s->since = f->after.time;
         s->number = f->after.number - 1;
         s->published = s->worse = false;
@@ -240,6 +245,13 @@ void svi_alarm_move_times(struct svi_alarm *s, double from, double step) {
 
 /* ---- archive */
 
+/* Like the detector: what was kept is dropped where the alarm is off. */
+static void alarm_archive_rises(struct svi_archive *a, struct svi_alarm *s) {
+    struct svi_rise kept[SVI_RISE_KEPT];
+    struct svi_rise_budget dropped = {.rises = kept};
+    svi_rise_budget_archive(a, s->rises.rises ? &s->rises : &dropped);
+}
+
 /* Saving without a detector writes a fresh one, so the layout does not depend on whether a sample has
  * arrived. Loading while the alarm is off reads the detector into `fresh` and drops it. */
 static void alarm_archive_errors(struct svi_archive *a, struct svi_alarm *s) {
@@ -254,12 +266,13 @@ static void alarm_archive_errors(struct svi_archive *a, struct svi_alarm *s) {
     struct svi_error_hours none = {0};
     svi_drift_archive(a, errors);
     svi_error_hours_archive(a, s->hours ? s->hours : &none);
+    alarm_archive_rises(a, s);
     if (svi_archive_ok(a))
         svi_drift_moments_archive(a, &s->moments, errors);
 }
 
 /* What the line of an alert says of a stretch. */
-static void alarm_archive_counts(struct svi_archive *a, struct svi_drift_stretch *of) {
+static void alarm_archive_counts(struct svi_archive *a, struct svi_alarm_rows *of) {
     svi_archive_int64(a, "samples", &of->n, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "wrong samples", &of->wrong, 0, SVI_COUNT_MAX);
 }
@@ -277,14 +290,14 @@ void svi_alarm_archive(struct svi_archive *a, struct svi_alarm *s) {
     svi_archive_bool(a, "published", &s->published);
     svi_archive_bool(a, "worse", &s->worse);
     svi_archive_finite(a, "reported at", &s->reported_at, 1);
-    alarm_archive_counts(a, &s->before_of);
-    alarm_archive_counts(a, &s->after_of);
-    svi_rise_budget_archive(a, &s->rises);
+    alarm_archive_counts(a, &s->rows_before);
+    alarm_archive_counts(a, &s->rows);
     alarm_archive_errors(a, s);
 }
 
 double svi_alarm_memory(double rate, int d) {
-    return rate > 0 ? (double)(sizeof(struct svi_drift) + sizeof(struct svi_error_hours)) +
+    return rate > 0 ? (double)(sizeof(struct svi_drift) + sizeof(struct svi_error_hours) +
+                               SVI_RISE_KEPT * sizeof(struct svi_rise)) +
                           svi_drift_moments_memory(d)
                     : 0;
 }

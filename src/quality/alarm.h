@@ -22,6 +22,11 @@
 
 enum svi_alarm_change { SVI_ALARM_NONE = 0, SVI_ALARM_OPENED, SVI_ALARM_WORSENED, SVI_ALARM_CLOSED };
 
+/* Samples of a stretch, and wrong ones among them. */
+struct svi_alarm_rows {
+    int64_t n, wrong;
+};
+
 /* Shares of wrong samples are 0 to 1. The published figure is that share for classes; for a regression it is
  * the root mean squared error in units of the target. NAN: not known. Read only. */
 struct svi_alarm {
@@ -38,7 +43,7 @@ struct svi_alarm {
     bool published;     /* the open alarm has been reported */
     bool worse;         /* it has become worse since the last report */
     double reported_at; /* day of the last report (rises.days) */
-    struct svi_drift_stretch before_of, after_of; /* stretches of the last report; before_of of its opening */
+    struct svi_alarm_rows rows_before, rows; /* before it opened, and since the last rise */
     bool open, adapted; /* an alarm is open, reported or not; the last one closed because it has settled */
     int64_t opened;     /* alarms so far */
     double share, worst_share;   /* of wrong samples: before the change, and the highest since */

@@ -25,8 +25,8 @@ struct svi_rise {
 struct svi_rise_budget {
     double a_day; /* 0: every rise is reported */
     int64_t rows;
-    double days, last;                    /* last: time of the last sample, seconds */
-    struct svi_rise rises[SVI_RISE_KEPT]; /* descending by size */
+    double days, last;      /* last: time of the last sample, seconds */
+    struct svi_rise *rises; /* SVI_RISE_KEPT, descending by size; the owner's */
     int count;
 };
 
