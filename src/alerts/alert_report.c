@@ -358,6 +358,25 @@ static int add_row_facts(struct svi_alert_stage *s, const struct svi_alert_sampl
     return count;
 }
 
+/* Facts of the features that joined while no report was due, and are not named yet: their values now. */
+static int add_joined_facts(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                            const struct svi_schema *schema, struct svi_alert_fact *facts, int count) {
+    const struct svi_alert_policy *d = &s->policy;
+    for (int i = d->features_before; i < d->feature_count && count < SVI_ALERT_TOP; i++) {
+        const int j = d->features[i];
+        if (j < 0 || j >= sample->d || !fact_is_new(facts, count, j))
+            continue;
+        struct svi_contribution c = {.feature = svi_schema_name(schema, j),
+                                     .column = j,
+                                     .value = sample->x[j],
+                                     .low = NAN,
+                                     .high = NAN};
+        svi_detector_normal_range(s->detector, j, &c.low, &c.high);
+        facts[count++] = fact_of_row(schema, &c);
+    }
+    return count;
+}
+
 static void write_episode(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                           const struct svi_alert_subject *of, enum svi_alert_change change,
                           struct svi_alert_report *out) {
@@ -384,6 +403,8 @@ static void write_episode(struct svi_alert_stage *s, const struct svi_alert_samp
     line.opening = lead->opening;
     if (change != SVI_ALERT_CLOSE) {
         line.count = add_detector_facts(s, sample, of->schema, facts);
+        if (change == SVI_ALERT_UPDATE)
+            line.count = add_joined_facts(s, sample, of->schema, facts, line.count);
         if (lead->engine->of_rows || d->ratio[SVI_DETECTOR_ROW] >= 1)
             line.count = add_row_facts(s, sample, out, of->schema, facts, line.count, &line.combination);
     }

@@ -322,8 +322,24 @@ static void quality_end_text(char part[PART], const struct svi_quality_line *l, 
              svi_alert_since(since, l->by_rows, l->since, l->time));
 }
 
+/* " (13 of 40 rows, 4 of 100 before)"; of a regression " (40 rows, 100 before)". */
+static void quality_rows_text(char out[4 * NUMBER + 32], const struct svi_quality_line *l) {
+    char rows[NUMBER], wrong[NUMBER], rows_before[NUMBER], wrong_before[NUMBER];
+    out[0] = '\0';
+    if (l->rows < 1 || l->rows_before < 1)
+        return;
+    svi_human_count(rows, l->rows);
+    svi_human_count(rows_before, l->rows_before);
+    if (l->regress)
+        snprintf(out, 4 * NUMBER + 32, " (%s rows, %s before)", rows, rows_before);
+    else
+        snprintf(out, 4 * NUMBER + 32, " (%s of %s rows, %s of %s before)", svi_human_count(wrong, l->wrong),
+                 rows, svi_human_count(wrong_before, l->wrong_before), rows_before);
+}
+
 size_t svi_alert_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
-    char part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER], number[NUMBER + 20] = "";
+    char part[2 * PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER], rows[4 * NUMBER + 32];
+    char number[NUMBER + 20] = "";
     const char *figure = l->regress ? "rmse" : "errors";
     size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " quality", 0);
@@ -334,9 +350,10 @@ size_t svi_alert_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality
     }
     if (!l->by_rows) /* else `since` is the sample */
         snprintf(number, sizeof number, " (after sample %.30s)", svi_human_count(count, l->number));
-    snprintf(part, PART, "%s: %s %s -> %s since %s%s", l->state == SVI_ALERT_UPDATE ? " worse" : "", figure,
-             quality_level_text(before, l->before, l->regress),
-             quality_level_text(after, l->after, l->regress),
+    quality_rows_text(rows, l);
+    snprintf(part, sizeof part, "%s: %s %s -> %s%s since %s%s", l->state == SVI_ALERT_UPDATE ? " worse" : "",
+             figure, quality_level_text(before, l->before, l->regress),
+             quality_level_text(after, l->after, l->regress), rows,
              svi_alert_since(since, l->by_rows, l->since, l->time), number);
     /* Figures and time precede the features, so nothing is reserved after these. */
     at = svi_alert_append(out, at, part, 0);

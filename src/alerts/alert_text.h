@@ -118,8 +118,9 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
 
 /* A quality alert as such a line:
  *
- *     pump1 quality: errors 4.1 % -> 17 % since 10:42 UTC (after sample 41,230); moved most: a 0.9 -> 1.4
- *     pump1 quality worse: errors 4.1 % -> 31 % since 10:42 UTC (after sample 41,230)
+ *     pump1 quality: errors 4.1 % -> 17 % (26 of 153 rows, 41 of 1,000 before) since 10:42 UTC (after sample
+ *     41,230); moved most: a 0.9 -> 1.4
+ *     pump1 quality worse: errors 4.1 % -> 31 % (40 of 129 rows, 41 of 1,000 before) since 10:42 UTC (...)
  *     pump1 quality back to normal after 12 min: errors 4.3 %, before 4.1 %, worst 17 %, since 10:42 UTC
  *     pump1 quality stays as it is after 3 h 0 min: errors 16 %, before 4.1 %, worst 17 %, since 10:42 UTC
  *
@@ -138,7 +139,9 @@ struct svi_quality_line {
     bool adapted; /* it closes because the stream has settled at the new level */
     const char *stream;
     double before, after, worst;
-    bool by_rows; /* as in svi_alert_line */
+    int64_t rows, wrong;               /* since the change: samples and, of classes, wrong ones */
+    int64_t rows_before, wrong_before; /* likewise before it; 0 rows: not shown */
+    bool by_rows;                      /* as in svi_alert_line */
     double since, time;
     int64_t number;                        /* of the last sample before the change */
     const struct svi_quality_feature *top; /* `count`, largest move first; only SVI_ALERT_TOP are used */

@@ -87,11 +87,13 @@ void svi_verdicts_number(struct svi_verdicts *v, int64_t tag, int64_t number) {
     verdict_episode(v, tag)->number = number;
 }
 
+/* The newest of that number: episodes that belong to the alert of a rule share its number. */
 static struct svi_verdict_episode *verdict_find(struct svi_verdicts *v, int64_t number) {
+    struct svi_verdict_episode *newest = NULL;
     for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
-        if (v->of[i].tag > 0 && v->of[i].number == number)
-            return &v->of[i];
-    return NULL;
+        if (v->of[i].tag > 0 && v->of[i].number == number && (!newest || v->of[i].tag > newest->tag))
+            newest = &v->of[i];
+    return newest;
 }
 
 void svi_verdicts_renew(struct svi_verdicts *v) {

@@ -99,8 +99,6 @@ static void absent_text(char out[SVI_RULE_PART], const struct svi_rule_words *w)
 }
 
 const struct svi_rule_kind svi_rule_absent = {.lasts = true,
-                                              .warning = 1800,
-                                              .serious = 21600,
                                               .valueless = true,
                                               .again = "back",
                                               .text = absent_text,

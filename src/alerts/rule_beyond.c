@@ -347,9 +347,7 @@ static void rate_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
              n.value, w->unit, n.high);
 }
 
-const struct svi_rule_kind svi_rule_beyond = {.warning = 0.5,
-                                              .serious = 1,
-                                              .normal_after = ROWS_UNTIL_NORMAL,
+const struct svi_rule_kind svi_rule_beyond = {.normal_after = ROWS_UNTIL_NORMAL,
                                               .again = "within what was seen before again",
                                               .text = beyond_text,
                                               .assess = beyond_assess,
@@ -359,9 +357,7 @@ const struct svi_rule_kind svi_rule_beyond = {.warning = 0.5,
                                               .badness = beyond_badness,
                                               .removed = beyond_removed};
 
-const struct svi_rule_kind svi_rule_rate = {.warning = 0.5,
-                                            .serious = 1,
-                                            .normal_after = ROWS_UNTIL_NORMAL,
+const struct svi_rule_kind svi_rule_rate = {.normal_after = ROWS_UNTIL_NORMAL,
                                             .again = "moving as before again",
                                             .text = rate_text,
                                             .step = rate_step,

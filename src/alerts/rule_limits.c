@@ -36,9 +36,5 @@ static void limits_text(char out[SVI_RULE_PART], const struct svi_rule_words *w)
              above ? "above" : "below", above ? n.high : n.low);
 }
 
-const struct svi_rule_kind svi_rule_limits = {.warning = 0.1,
-                                              .serious = 0.5,
-                                              .again = "within limits again",
-                                              .text = limits_text,
-                                              .assess = limits_assess,
-                                              .badness = limits_badness};
+const struct svi_rule_kind svi_rule_limits = {
+    .again = "within limits again", .text = limits_text, .assess = limits_assess, .badness = limits_badness};

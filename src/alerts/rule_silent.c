@@ -101,9 +101,5 @@ static void silent_text(char out[SVI_RULE_PART], const struct svi_rule_words *w)
              svi_rule_every(every, "row", false, w->r->intervals > 0 ? silent_mean(w->r) : NAN));
 }
 
-const struct svi_rule_kind svi_rule_silent = {.of_stream = true,
-                                              .warning = 1800,
-                                              .serious = 21600,
-                                              .again = "back",
-                                              .of_key = "absent",
-                                              .text = silent_text};
+const struct svi_rule_kind svi_rule_silent = {
+    .of_stream = true, .again = "back", .of_key = "absent", .text = silent_text};

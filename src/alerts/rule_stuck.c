@@ -89,8 +89,6 @@ static void stuck_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) 
 }
 
 const struct svi_rule_kind svi_rule_stuck = {.lasts = true,
-                                             .warning = 1800,
-                                             .serious = 21600,
                                              .again = "moving again",
                                              .text = stuck_text,
                                              .assess = stuck_assess,

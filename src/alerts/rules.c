@@ -22,7 +22,10 @@
 #include "base/arrays.h"
 #include "base/fail.h"
 
-#define ALERTS (SVI_RULES * SVI_RULES_ALERTS)
+#define ALERTS       (SVI_RULES * SVI_RULES_ALERTS)
+#define MIN_VALUES   512         /* of a sensor, before its range says how far a value lies */
+#define UPDATE_EVERY (30 * 60.0) /* seconds between updates of what only became worse */
+#define JOIN_EVERY   60.0        /* seconds between updates that name further sensors */
 
 #define X(constant, name, about) [SVI_RULE_##constant] = &svi_rule_##name,
 const struct svi_rule_kind *const svi_rule_kinds[SVI_RULES] = {SVI_RULES_ALL(X)};
@@ -112,7 +115,7 @@ static void rules_forget(struct svi_rules *r) {
     r->d = r->judged = r->open_count = 0;
     r->rows = r->intervals = r->state_row = 0;
     r->holding = 0;
-    r->first = r->time = r->gap_count = 0;
+    r->first = r->time = r->gap_count = r->elapsed = 0;
     r->arrived = r->spent = r->pause = r->silence = 0;
     r->waits = r->left_out = false;
     svi_rules_drop_alerts(r);
@@ -239,6 +242,21 @@ static void rules_change(struct svi_rules *r, struct svi_rules_alert *a, enum sv
     r->changed = true;
 }
 
+/* An update that is due now. */
+static void rules_update(struct svi_rules *r, struct svi_rules_alert *a) {
+    a->reported_at = r->elapsed;
+    rules_change(r, a, SVI_ALERT_UPDATE);
+}
+
+/* A sensor joins an open alert: reported at once, or together with others at the end of JOIN_EVERY. */
+static void rules_join(struct svi_rules *r, struct svi_rules_alert *a) {
+    a->waits = r->elapsed - a->joined_at < JOIN_EVERY;
+    if (a->waits)
+        return;
+    a->joined_at = r->elapsed;
+    rules_update(r, a);
+}
+
 /* Removes a member; with the last one its alert closes. The members after it move down by one place, so loops
  * that remove run from the end. */
 static void rules_remove(struct svi_rules *r, struct svi_rules_member *m) {
@@ -326,15 +344,18 @@ struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int featur
     struct svi_rules_alert *a = &r->alerts[at];
     if (!a->open) {
         *a = (struct svi_rules_alert){.open = true,
-                                      .change = SVI_ALERT_OPEN,
                                       .since = since,
                                       .since_row = r->rows,
                                       .opened = time,
-                                      .first = feature};
+                                      .first = feature,
+                                      .reported_at = r->elapsed};
+        a->joined_at = r->elapsed - JOIN_EVERY; /* the first sensor that joins does not wait */
         r->opened++;
+        rules_change(r, a, SVI_ALERT_OPEN);
+    } else if (a->change == SVI_ALERT_NONE) { /* an open that is not reported yet will name it */
+        rules_join(r, a);
     }
-    /* A new alert keeps its `open` (rules_change). It is dated back to the earliest start of its members. */
-    rules_change(r, a, SVI_ALERT_UPDATE);
+    /* The alert is dated back to the earliest start of its members. */
     a->since = since < a->since ? since : a->since;
     a->members++;
     a->total++;
@@ -351,19 +372,22 @@ void svi_rules_began(struct svi_rules *r, const struct svi_rules_member *m, doub
     a->since_row = row < a->since_row ? row : a->since_row;
 }
 
-/* NOTHING FLAPS (rules.h): the first value and each doubling of the excess is reported; a worse one that is
- * less than that only replaces the worst value. */
+/* NOTHING FLAPS (rules.h): the first value is reported, then what has become more severe (rules_grade), and
+ * after UPDATE_EVERY an excess that has doubled. Any other one only replaces the worst value. */
 void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value, double excess) {
+    struct svi_rules_alert *a = &r->alerts[m->alert];
     m->bad++;
     m->well = 0;
-    if (!(m->bad == 1 || excess > m->excess))
-        return;
-    m->value = value;
-    m->excess = excess;
-    if (m->bad > 1 && excess < 2 * m->shown)
-        return;
-    m->shown = excess;
-    rules_change(r, &r->alerts[m->alert], SVI_ALERT_UPDATE);
+    if (m->bad == 1 || excess > m->excess) {
+        m->value = value;
+        m->excess = excess;
+    }
+    if (m->bad == 1) { /* a new member has been reported by svi_rules_add */
+        m->shown = excess;
+    } else if (m->excess >= 2 * m->shown && r->elapsed - a->reported_at >= UPDATE_EVERY) {
+        m->shown = m->excess;
+        rules_update(r, a);
+    }
 }
 
 /* One more well row of a member. True: it has been well for long enough to be removed: in rows and time, so
@@ -392,6 +416,9 @@ static double rules_assess(struct svi_rules *r, int j, double v, double time) {
 /* Assesses this row for the members that earlier rows added: worse, or well for long enough. It runs before
  * the row is searched for new ones, so that a value which ends one alert can open the next. */
 static void rules_watch(struct svi_rules *r, const double *x, double time) {
+    for (int i = 0; i < ALERTS; i++) /* sensors that have waited to be named */
+        if (r->alerts[i].open && r->alerts[i].waits && r->alerts[i].members > 0)
+            rules_join(r, &r->alerts[i]);
     for (int i = r->open_count - 1; i >= 0; i--) { /* from the end: a member may be removed */
         struct svi_rules_member *m = &r->open[i];
         const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
@@ -473,6 +500,19 @@ static const double *rules_gaps(struct svi_rules *r, const double *x, const uint
     return r->row;
 }
 
+/* How far out the worst value of a member is: in widths of the limits or of the earlier range, and in widths
+ * of all that was seen, if it lies beyond that. A value beyond both a limit and its range is thus one thing.
+ * An open side of the limits leaves the range of the sensor as the measure. */
+static double rules_ranges(const struct svi_rules *r, const struct svi_rules_member *m) {
+    const double width = m->high - m->low, range = svi_rules_range(r, m->feature);
+    const double ranges = m->excess / (isfinite(width) && width > 0 ? width : range);
+    if (svi_rule_kinds[m->rule]->step || r->seen.values[m->feature] < MIN_VALUES)
+        return ranges;
+    const double up = svi_rules_most(r, SVI_RULES_UP, m->feature);
+    const double down = svi_rules_most(r, SVI_RULES_DOWN, m->feature);
+    return fmax(ranges, fmax(m->value - up, -m->value - down) / range);
+}
+
 enum svi_severity svi_rules_severity(const struct svi_rules *r, const struct svi_rules_alert *a,
                                      double time) {
     enum svi_severity highest = a->severity;
@@ -484,30 +524,29 @@ enum svi_severity svi_rules_severity(const struct svi_rules *r, const struct svi
             continue;
         if (m->rest)
             return a->severity;
-        double at = time - m->since;
-        if (!timed) {
-            /* An open side of the limits leaves the range of the sensor as the measure. */
-            const double width = m->high - m->low, range = svi_rules_range(r, m->feature);
-            at = m->excess / (isfinite(width) && width > 0 ? width : range);
-        }
-        const enum svi_severity of = at >= k->serious   ? SVI_SEVERITY_SERIOUS
-                                     : at >= k->warning ? SVI_SEVERITY_WARNING
-                                                        : SVI_SEVERITY_NOTICE;
+        const enum svi_severity of = timed ? svi_alert_severity_of_seconds(time - m->since)
+                                           : svi_alert_severity_of_ranges(rules_ranges(r, m));
         highest = of > highest ? of : highest;
     }
     return highest;
 }
 
-/* An alert that has become more severe is reported again. */
+/* An alert that has become more severe is reported again, once, with all that waited. */
 static void rules_grade(struct svi_rules *r, double time) {
     for (int i = 0; i < ALERTS; i++) {
         struct svi_rules_alert *a = &r->alerts[i];
         if (!a->open || a->members == 0)
             continue;
         const enum svi_severity now = svi_rules_severity(r, a, time);
-        if (now > a->severity)
-            rules_change(r, a, SVI_ALERT_UPDATE);
+        if (now <= a->severity)
+            continue;
         a->severity = now;
+        a->joined_at = a->waits ? r->elapsed : a->joined_at;
+        a->waits = false;
+        rules_update(r, a);
+        for (int k = 0; k < r->open_count; k++)
+            if (&r->alerts[r->open[k].alert] == a)
+                r->open[k].shown = r->open[k].excess;
     }
 }
 
@@ -535,6 +574,7 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
     svi_rules_arrive(r, arrival);
     if (r->rows++ == 0)
         r->first = r->time = time;
+    r->elapsed += r->row_seconds > 0 ? r->row_seconds : fmax(0, time - r->time);
     x = rules_gaps(r, x, gaps, d, time);
     if (!rules_passes(r, x, d, time)) {
         rules_assess_all(r, x, d, time);
@@ -577,7 +617,39 @@ struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
     for (int i = 0; a && i < r->open_count && *count < SVI_RULES_TOP; i++)
         if (&r->alerts[r->open[i].alert] == a)
             top[(*count)++] = &r->open[i];
+    for (int i = 0; a && i < SVI_RULES_TOP; i++)
+        a->features[i] = i < *count ? top[i]->feature : -1;
+    if (a)
+        a->reported = a->severity;
     return a;
+}
+
+const struct svi_rules_alert *svi_rules_reporting(const struct svi_rules *r, int feature, int64_t but,
+                                                  enum svi_rule *rule) {
+    for (int i = 0; r->alerts && feature >= 0 && i < ALERTS; i++)
+        for (int k = 0; r->alerts[i].number > 0 && r->alerts[i].number != but && k < SVI_RULES_TOP; k++)
+            if (r->alerts[i].features[k] == feature) {
+                *rule = (enum svi_rule)(i / SVI_RULES_ALERTS);
+                return &r->alerts[i];
+            }
+    return NULL;
+}
+
+static struct svi_rules_alert *rules_numbered(const struct svi_rules *r, int64_t number) {
+    for (int i = 0; r->alerts && number > 0 && i < ALERTS; i++)
+        if (r->alerts[i].number == number)
+            return &r->alerts[i];
+    return NULL;
+}
+
+const struct svi_rules_alert *svi_rules_numbered(const struct svi_rules *r, int64_t number) {
+    return rules_numbered(r, number);
+}
+
+void svi_rules_renumber(struct svi_rules *r, int64_t number, int64_t to) {
+    struct svi_rules_alert *a = rules_numbered(r, number);
+    if (a)
+        a->number = to;
 }
 
 void svi_rules_reported(struct svi_rules_alert *a) {
@@ -633,6 +705,12 @@ void svi_rules_move_arrival(struct svi_rules *r, double step) {
 
 /* ---- archive */
 
+static void rules_archive_severity(struct svi_archive *a, const char *name, enum svi_severity *severity) {
+    int value = (int)*severity;
+    svi_archive_int(a, name, &value, 0, SVI_SEVERITY_SERIOUS);
+    *severity = svi_archive_ok(a) ? (enum svi_severity)value : SVI_SEVERITY_NOTICE;
+}
+
 static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, struct svi_rules_member *m) {
     svi_archive_int(a, "rule", &m->rule, 0, SVI_RULES - 1);
     svi_archive_int(a, "feature", &m->feature, -1, r->d - 1);
@@ -663,13 +741,15 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
     svi_archive_double(a, "since", &alert->since);
     svi_archive_int64(a, "since row", &alert->since_row, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "opened", &alert->opened);
+    svi_archive_finite(a, "reported at", &alert->reported_at, 1);
+    svi_archive_finite(a, "joined at", &alert->joined_at, 1);
+    svi_archive_bool(a, "waits", &alert->waits);
+    rules_archive_severity(a, "severity", &alert->severity);
+    rules_archive_severity(a, "severity reported", &alert->reported);
+    svi_archive_ints(a, "features", alert->features, SVI_RULES_TOP, -1, SVI_RULES_FEATURES);
     svi_archive_int(a, "members", &alert->members, 1, r->d + 1);
     svi_archive_int(a, "total", &alert->total, 1, INT32_MAX / 2);
     svi_archive_int(a, "first", &alert->first, -1, r->d - 1);
-    int severity = (int)alert->severity;
-    svi_archive_int(a, "severity", &severity, SVI_SEVERITY_NOTICE, SVI_SEVERITY_SERIOUS);
-    if (svi_archive_ok(a))
-        alert->severity = (enum svi_severity)severity;
 }
 
 static bool rules_archive_reserve_open(struct svi_archive *a, struct svi_rules *r, int count) {
@@ -737,6 +817,7 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
     svi_archive_int64(a, "rows", &r->rows, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "first", &r->first);
     svi_archive_double(a, "time", &r->time);
+    svi_archive_finite(a, "elapsed", &r->elapsed, 1);
     svi_archive_double(a, "missing now", &r->gap_count);
     svi_archive_bool(a, "left out", &r->left_out);
     svi_archive_int64(a, "state row", &r->state_row, 0, SVI_COUNT_MAX);

@@ -9,8 +9,10 @@
  *     silent   rule_silent.c   no rows at all, by arrival
  *
  * NOTHING FLAPS. A reported sensor stays reported until it has been well for 10 successive rows and a minute,
- * or 3 rows and an hour, or 1000 rows. Meanwhile it causes an update only when its excess has doubled.
- * Sensors that open under one rule within `group` seconds share an alert, whose updates name them.
+ * or 3 rows and an hour, or 1000 rows. Sensors that open under one rule within `group` seconds share an
+ * alert. It is updated when a sensor joins (at once; further ones within a minute of that wait for its end),
+ * when it becomes more severe, and when an excess has doubled, then at least 30 minutes after the last
+ * report.
  *
  * NO FAULT MASKS THE NEXT. What is reported does not count as seen until it has been reported twice; the
  * third time it is normal. A value beyond its bound for 1000 rows becomes normal, and the alert closes.
@@ -20,7 +22,7 @@
 #define SVI_RULES_H
 
 #include "alerts/alert.h"
-#include "alerts/alert_policy.h"
+#include "alerts/alert_severity.h"
 #include "alerts/records.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
@@ -56,7 +58,12 @@ struct svi_rules_alert {
     int64_t since_row;            /* svi_rules.rows at that start, the row included; 0: of no row */
     int members, total;           /* now; since it opened */
     int first;                    /* column of the first member, for the line of the close */
+    double reported_at;           /* svi_rules.elapsed at the last report, and ... */
+    double joined_at;             /* ... at the last one of a sensor that joined */
+    bool waits;                   /* a sensor that joined since then is still to be reported */
     enum svi_severity severity;   /* the highest so far */
+    enum svi_severity reported;   /* as last reported */
+    int features[SVI_RULES_TOP];  /* columns that the last report named, -1 after the last */
 };
 
 struct svi_rules {
@@ -89,6 +96,8 @@ struct svi_rules {
     int64_t state_row;             /* row in which a sensor entered a new state by a jump; 0: none has */
     int holding;                   /* columns with hits */
     double first, time;            /* engine time of the first and the last row */
+    double row_seconds;            /* seconds that the next row counts as in `elapsed`; 0: by its time */
+    double elapsed;                /* seconds so far, for the spacing of updates */
     double gap_count;              /* columns without a value in the last row */
     bool left_out;                 /* a row has left out columns instead of marking them as missing */
     struct svi_rules_member *open; /* owned */
@@ -165,14 +174,23 @@ struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
                                        const struct svi_rules_member *top[SVI_RULES_TOP], int *count);
 void svi_rules_reported(struct svi_rules_alert *a);
 
+/* By what was reported: the alert that names this column, apart from the one numbered `but`; the alert of
+ * that number. NULL: none. *rule: its rule. */
+const struct svi_rules_alert *svi_rules_reporting(const struct svi_rules *r, int feature, int64_t but,
+                                                  enum svi_rule *rule);
+const struct svi_rules_alert *svi_rules_numbered(const struct svi_rules *r, int64_t number);
+
+/* The alert of that number gets another one, which it may share with others. */
+void svi_rules_renumber(struct svi_rules *r, int64_t number, int64_t to);
+
 /* Ends all alerts; their closes are then to be reported. */
 void svi_rules_end(struct svi_rules *r);
 
 int svi_rules_open(const struct svi_rules *r); /* number of open alerts */
 
-/* How severe an alert is at `time`: the highest of its members, by the distance from the range or the limits
- * in widths of these, or by how long it has lasted; each rule has its thresholds. A machine at rest makes its
- * alert a notice. */
+/* How severe an alert is at `time`, as alert_severity.h decides: the highest of its members, by the distance
+ * from the limits or the range in widths of these, or by how long what has no value lasts. A machine at rest
+ * leaves its alert as severe as it was. */
 enum svi_severity svi_rules_severity(const struct svi_rules *r, const struct svi_rules_alert *a, double time);
 
 /* Follow shifts of the clock of rows (times after `from` move by `step`) and of that of arrival. Seconds. */

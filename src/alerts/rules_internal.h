@@ -33,10 +33,9 @@ struct svi_rule_kind {
     bool of_stream; /* about the stream as a whole, by arrival; else about columns, by the time of rows */
     bool lasts;     /* counts bad rows (`high`: the most before), not how bad a row is */
     bool valueless; /* its event has no value */
-    double warning, serious; /* least severity: of `lasts` and of_stream seconds, else the excess in widths */
-    int64_t normal_after;    /* bad rows after which their value is normal; 0: never */
-    const char *again;       /* words of the close: "moving again" */
-    const char *of_key;      /* its name in events of one key of a stream; NULL: the name of the rule */
+    int64_t normal_after; /* bad rows after which their value is normal; 0: never */
+    const char *again;    /* words of the close: "moving again" */
+    const char *of_key;   /* its name in events of one key of a stream; NULL: the name of the rule */
     void (*text)(char out[SVI_RULE_PART], const struct svi_rule_words *w);
 
     /* * A row with a gap, or the row after one. gaps: as in svi_rules_row. */

@@ -82,25 +82,26 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score,
     svi_publish(e, event);
 }
 
-/* Numbers the alert. An update or a close repeats the number of its open; an event with a measure is of the
- * quality. A verdict names an alert by this number, so the policy is given it as well. */
-static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
+/* Numbers an alert of novelty or, with a measure, of quality. An update or a close repeats the number of its
+ * open. A verdict names an alert by this number, so the policy is given it as well. False: the event is part
+ * of another alert and is not published. */
+static bool alert_number(struct svi_engine *e, struct svi_alert_event *a) {
     struct svi_episodes *n = &e->episodes;
-    int64_t *own = a->measure ? &n->quality : &n->novelty;
-    if (strcmp(a->state, "open") == 0)
-        *own = ++n->count;
-    if (strcmp(a->state, "open") == 0 && !a->measure && svi_alert_stage_has_policy(e->novelty))
-        svi_verdicts_number(&e->novelty->verdicts, e->novelty->alert.opened, *own);
-    a->alert = *own;
-    if (!a->measure)
+    if (!a->measure) {
         a->kind = "novelty";
+        return svi_engine_case_novelty(e, a);
+    }
+    if (strcmp(a->state, "open") == 0)
+        n->quality = ++n->count;
+    a->alert = n->quality;
+    return true;
 }
 
 void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, double ts) {
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
     event.as.alert = r->event;
-    alert_number(e, &event.as.alert);
-    svi_publish(e, &event);
+    if (alert_number(e, &event.as.alert))
+        svi_publish(e, &event);
 }
 
 void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,
@@ -333,7 +334,7 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_ALERTS_PER_DAY].number = svi_alert_policy_alerts_a_day(&s->policy);
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_alert_policy_level(&s->policy);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.alarm.opened;
-    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.alarm.open;
+    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.alarm.published;
     of[SVI_COUNTER_RULE_ALERTS].count = e->rules->opened;
     of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;

@@ -116,9 +116,10 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
 
 /* ---- engine_rules.c: the plain rules */
 
-/* Runs the rules on an accepted row and publishes what they open or close. */
+/* Runs the rules on an accepted row; the report publishes what they open or close. */
 void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, double now);
-/* The same for a row that is left out because a value is missing: its other sensors have reported. */
+void svi_engine_rules_report(struct svi_engine *e, svs_value id);
+/* Both for a row that is left out because a value is missing: its other sensors have reported. */
 void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now);
 /* A feature was reassigned to another value; the settings have changed. */
 void svi_engine_rules_renew(struct svi_engine *e, int feature);
@@ -138,6 +139,11 @@ void svi_engine_move_times(struct svi_engine *e, double from, double step);
 void svi_publish(struct svi_engine *e, struct svi_event *event);
 /* Sends an event of an alert. */
 void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, double ts);
+
+/* Number an alert of novelty, or of a rule that has just been reported. False: the event is part of another
+ * alert and is not published (engine_cases.c). */
+bool svi_engine_case_novelty(struct svi_engine *e, struct svi_alert_event *a);
+bool svi_engine_case_rule(struct svi_engine *e, struct svi_alert_event *a);
 /* fill: a score event without the results of novelty; it points into step and m. publish: adds those results
  * and sends it. */
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,

@@ -97,6 +97,8 @@ enum svi_kept_counter {
 struct svi_episodes {
     int64_t count;            /* so far */
     int64_t novelty, quality; /* number of the last alert of this kind */
+    bool open;                /* that of novelty is open, as reported */
+    int feature;              /* column that the last alert of novelty named first; -1: none */
 };
 
 struct svi_engine {

@@ -34,7 +34,8 @@ static void rules_report_all(struct svi_engine *e, svs_value id, double ts, cons
         svi_engine_subject(e, subject), e->label && e->label[0], id, ts, svi_engine_row_in_lines(e), ended};
     while (svi_rule_report(e->rules, &e->schema, &about, &e->episodes.count, &report)) {
         event.as.alert = report.event;
-        svi_publish(e, &event);
+        if (svi_engine_case_rule(e, &event.as.alert))
+            svi_publish(e, &event);
     }
 }
 
@@ -86,8 +87,12 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
         e->rules_names = e->schema.shape.names_kept;
         e->rules_follow = true;
     }
+    r->row_seconds = isnan(m->ts) ? e->s->alert_interval : 0;
     svi_rules_row(r, m->x, rules_gaps_of(e, m), m->d, e->time, now);
-    rules_report(e, m->id, e->event_ts, NULL);
+}
+
+void svi_engine_rules_report(struct svi_engine *e, svs_value id) {
+    rules_report(e, id, e->event_ts, NULL);
 }
 
 void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now) {
@@ -97,6 +102,7 @@ void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m,
         return;
     if (!e->rules_follow)
         svi_rules_follow(r, e->s, &e->schema, r->d);
+    r->row_seconds = isnan(m->ts) ? e->s->alert_interval : 0;
     /* Engine time does not move, since the row is not accepted; the rules see the time it would have. */
     svi_rules_row(r, m->x, svi_rules_holes(r, m->x, m->d), m->d, fmax(e->time, own), now);
     rules_report(e, m->id, own, NULL);

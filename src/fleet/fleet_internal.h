@@ -156,6 +156,7 @@ svs_code svi_stream_save_part(svi_stream *s, bool late, struct svi_checkpoint *c
 /* ---- fleet.c: an engine for each key */
 
 #define SVI_FLEET_COUPLE 1024 /* elements; at first after fewer */
+#define SVI_FLEET_SHARE  16   /* elements after which the budget is shared out, among the first ones */
 
 struct svi_note {
     enum svi_note_kind kind;
@@ -217,6 +218,7 @@ struct svi_fleet {
     struct svi_key_queue queue;          /* keys that will change by the passing of time alone */
     struct svi_budget_pool pool;         /* results of all keys, from which the alert levels follow */
     svi_alert_groups *groups;            /* alerts of one cause */
+    double groups_due_at;                /* earliest report of one by the times of samples, or before */
     struct svi_key_finds found;          /* of the root, as of its last sample */
     struct svi_note *notes;              /* those that some key has not taken yet, and the newest */
     uint64_t noted, dropped;             /* notes so far; of these, dropped before the first of `notes` */
@@ -322,6 +324,9 @@ void svi_fleet_publish_alert(struct svi_fleet *f, const struct svi_event *event)
  * the arrival clock was moved. drop: a key is removed. */
 double svi_fleet_groups_due(const struct svi_fleet *f);
 void svi_fleet_groups_pass(struct svi_fleet *f, double now);
+
+/* A sample of that time has been taken: reports that are due by the times of samples. */
+void svi_fleet_groups_time(struct svi_fleet *f, double ts);
 void svi_fleet_groups_move(struct svi_fleet *f, double step, double now);
 void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry);
 

@@ -386,8 +386,35 @@ static void test_budget(void **state) {
     svi_bytes_clear(&frame);
 }
 
+/* Keys that come one after another, each with 32 rows at once: from its first levels on, after 16 rows, each
+ * has no more than the share that the keys so far leave it. */
+static void test_first_rows(void **state) {
+    (void)state;
+    const char *const more[] = {"alert.rules", "none",   "alert.absent", "none", "limits",       "",
+                                "novelty",     "fosvm1", "threads",      "2",    "alert.budget", "1/day",
+                                NULL};
+    struct play p = {.random = {4}, .now = NOW};
+    play_set(&p.s, more);
+    play_begin(&p);
+    for (int k = 1; k < KEYS; k++) {
+        char name[8];
+        snprintf(name, sizeof name, "k%d", k);
+        for (int i = 0; i < 32; i++)
+            play_row(&p, k, svi_random_below(&p.random, 1000) / 500.0);
+        play_send(&p);
+        svi_stream_settle(p.e);
+        const struct svi_key_entry *entry = svi_key_table_find(svi_fleet_of(p.e)->table, name, strlen(name));
+        const struct svi_budget *b = &entry->engine->novelty->policy.budget;
+        assert_true(b->rows >= 16 && b->share.policies >= k);
+        assert_true(k == 1 || b->share.factor > 1);
+        for (int i = 0; i < SVI_DETECTORS; i++)
+            assert_true(b->detector[i].level >= b->share.factor * SVI_BUDGET_MIN_LEVEL);
+    }
+    play_end(&p);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_each_once),
-                                       cmocka_unit_test(test_budget)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_first_rows), cmocka_unit_test(test_same_bytes),
+                                       cmocka_unit_test(test_each_once), cmocka_unit_test(test_budget)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
