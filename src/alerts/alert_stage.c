@@ -361,7 +361,7 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     /* Sensors assess every sample, even before the lags are full, because they need no row. The clock is read
      * once, so that all detectors see the same time. */
     struct svi_moment moment;
-    struct svi_detector_sample seen = {.x = r->x, .moment = &moment};
+    struct svi_detector_sample seen = {.x = r->x, .moment = &moment, .unlearned = sample->unlearned};
     if (svi_alert_policy_is_on(&s->policy)) /* only then does a detector ask for it */
         svi_context_moment(alert_stage_clock(s, sample), &moment);
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
@@ -383,7 +383,10 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     seen.row = &s->judgement;
     /* The second pass adds the detectors of rows to the evidence of the sensors; it does not clear it. */
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
-    return alert_stage_alarm(s, sample->time, sample->timed);
+    const enum svi_alert_change change = alert_stage_alarm(s, sample->time, sample->timed);
+    if (sample->unlearned)
+        svi_budget_pass_over(&s->policy.budget);
+    return change;
 }
 
 struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s) {
@@ -391,7 +394,9 @@ struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s) 
 }
 
 void svi_alert_stage_learn(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
-    if (s->judged)
+    if (s->judged && sample->unlearned)
+        svi_detector_pass_over(s->detector);
+    else if (s->judged)
         s->refused += svi_detector_learn(s->detector, sample->labelled) == SVI_LEARN_RESULT_REFUSED;
     if (s->on)
         alert_stage_note_full(s);

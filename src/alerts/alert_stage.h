@@ -18,6 +18,8 @@
 
 #define SVI_ALERT_STAGE_COLUMNS 4096 /* largest features x lags */
 
+struct svi_unlearned;
+
 struct svi_alert_stage_options {
     bool on; /* false: the other members are ignored */
     struct svi_detector_options novelty;
@@ -36,6 +38,7 @@ struct svi_alert_sample {
     double time;         /* engine time, seconds */
     bool timed;          /* the sample brought its own time */
     bool labelled;       /* the sample has a label */
+    const struct svi_unlearned *unlearned; /* columns that are not learned (mutes.h); NULL: none */
 };
 
 /* One sample of d features, and its lags. */

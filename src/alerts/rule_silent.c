@@ -26,7 +26,7 @@ static double silent_mean(const struct svi_rules *r) {
 }
 
 void svi_rules_arrive(struct svi_rules *r, double arrival) {
-    const double gap = arrival - r->arrived;
+    const double gap = arrival - r->arrived, pause = r->pause, silence = r->silence;
     /* A reported silence is left out of the mean and raises the longest pause only when one as long was
      * reported before: a fault must not make the rule patient. */
     if (r->waits && gap >= 0) {
@@ -39,6 +39,10 @@ void svi_rules_arrive(struct svi_rules *r, double arrival) {
             r->spent += gap;
             r->intervals++;
         }
+    }
+    if (r->unlearned && r->unlearned->all) {
+        r->pause = pause;
+        r->silence = silence;
     }
     r->arrived = arrival;
     r->waits = true;

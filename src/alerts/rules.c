@@ -375,6 +375,7 @@ static void rules_watch(struct svi_rules *r, const double *x, double time) {
     for (int i = r->open_count - 1; i >= 0; i--) { /* from the end: a member may be removed */
         struct svi_rules_member *m = &r->open[i];
         const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
+        const bool learned = !svi_unlearned_has(r->unlearned, m->feature);
         double value = m->feature < 0 ? 0 : x[m->feature];
         const double bad = k->badness ? k->badness(r, m, &value) : 0;
         if (bad > 0 && k->lasts) {
@@ -382,18 +383,18 @@ static void rules_watch(struct svi_rules *r, const double *x, double time) {
             m->well = 0;
         } else if (bad > 0) {
             svi_rules_bad(r, m, value, bad);
-            if (k->normal_after == 0 || m->bad < k->normal_after)
+            if (k->normal_after == 0 || m->bad < k->normal_after || !learned)
                 continue;
             /* The rule enters the value into its records before the member, which holds it, is removed. */
             r->alerts[m->alert].settled = true;
             k->removed(r, m, true);
             rules_remove(r, m);
         } else if (bad == 0) { /* NaN: no evidence in this row, and the count of well rows stays */
-            if (k->recovers && m->well == 0)
+            if (k->recovers && m->well == 0 && learned)
                 k->recovers(r, m);
             if (!rules_is_well(m, time))
                 continue;
-            if (k->removed)
+            if (k->removed && learned)
                 k->removed(r, m, false);
             rules_remove(r, m);
         }
@@ -443,6 +444,9 @@ static const double *rules_gaps(struct svi_rules *r, const double *x, const uint
     if (!gaps && r->gap_count == 0)
         return x;
     r->gap_count = 0;
+    for (int j = 0; r->unlearned && j < d; j++)
+        if (!(gaps && gaps[j]) && svi_unlearned_has(r->unlearned, j))
+            r->gap[j] = 0; /* the end of a gap that does not count as seen */
     for (int j = 0; j < d; j++) {
         const bool missing = gaps && gaps[j];
         r->row[j] = missing ? NAN : x[j];
@@ -454,6 +458,17 @@ static const double *rules_gaps(struct svi_rules *r, const double *x, const uint
     return r->row;
 }
 
+/* Takes what a row must not teach out of it: its values, and the ends of runs and gaps, which would count as
+ * the longest ones seen. To be called before the row is counted. */
+static void rules_pass_over(struct svi_rules *r, const double *x, int d) {
+    for (int j = 0; j < d; j++) {
+        if (!svi_unlearned_has(r->unlearned, j))
+            continue;
+        r->seen.run[j] = x[j] == x[j] && x[j] != r->seen.last[j] ? 0 : r->seen.run[j];
+        r->row[j] = NAN;
+    }
+}
+
 /* True: nothing is beyond a bound, and the row has been added to what was seen. So it is with nearly every
  * row. While something is reported, the stricter condition applies that no value is above its record (`most`,
  * not `check`): rules_assess then has nothing to do in any column, and a value above the record of a reported
@@ -462,6 +477,8 @@ static bool rules_passes(struct svi_rules *r, const double *x, int d, double tim
     const double *beyond = r->open_count > 0 ? r->records.most : r->records.check;
     if (r->open_count > 0)
         rules_watch(r, x, time);
+    if (r->unlearned)
+        return false;
     return r->kernels->columns_pass(&r->seen, beyond, r->records.now, x, time, d,
                                     rules_has_steps(r) ? SVI_RULES_SIDES : SVI_RULES_STEP);
 }
@@ -480,6 +497,8 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
      * columns_seen takes it for missing. */
     if (!rules_passes(r, x, d, time)) {
         rules_assess_all(r, x, d, time);
+        if (r->unlearned)
+            rules_pass_over(r, x, d);
         /* SVI_RULES_STEP sides, up and down: the rule has already entered the steps that count as seen. */
         r->kernels->columns_seen(&r->seen, r->records.now, r->row, x, time, d, SVI_RULES_STEP);
     }

@@ -20,6 +20,7 @@
 #define SVI_RULES_H
 
 #include "alerts/alert.h"
+#include "alerts/mutes.h"
 #include "alerts/records.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
@@ -86,6 +87,8 @@ struct svi_rules {
     struct svi_rules_member *open; /* owned */
     int open_count, open_capacity;
     bool changed;                   /* there may be something to report */
+    const struct svi_unlearned *unlearned; /* columns of the row at hand that do not count as seen (mutes.h);
+                                              NULL: all do. Set by the caller before each row */
     struct svi_rules_alert *alerts; /* SVI_RULES_ALERTS of each rule, owned; NULL: none is open */
     int64_t opened;                 /* alerts so far */
 

@@ -513,6 +513,7 @@ static __attribute__((noinline)) void
 engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const svs_step *step, bool scored) {
     struct svi_score score;
     struct svi_alert_report report;
+    struct svi_unlearned unlearned;
     char subject[SVI_SUBJECT];
     if (scored)
         svi_fill_score(e, m, step, &score);
@@ -527,7 +528,8 @@ engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const 
                                             .d = m->d,
                                             .time = e->time,
                                             .timed = !isnan(m->ts),
-                                            .labelled = m->y.kind != SVS_NONE};
+                                            .labelled = m->y.kind != SVS_NONE,
+                                            .unlearned = svi_engine_unlearned(e, m->d, &unlearned)};
     const struct svi_alert_subject of = {&e->schema, svi_engine_subject(e, subject), m->id, e->event_ts};
     const enum svi_alert_change change = svi_alert_stage_assess(e->novelty, &sample);
     const struct svi_alert_scores novelty = svi_alert_stage_scores(e->novelty);

@@ -82,7 +82,10 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
         e->rules_names = e->schema.shape.names_kept;
         e->rules_follow = true;
     }
+    struct svi_unlearned unlearned;
+    r->unlearned = svi_engine_unlearned(e, m->d, &unlearned);
     svi_rules_row(r, m->x, rules_gaps_of(e, m), m->d, e->time, now);
+    r->unlearned = NULL;
     rules_report(e, m->id, e->event_ts, NULL);
 }
 
@@ -94,7 +97,10 @@ void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m,
     if (!e->rules_follow)
         svi_rules_follow(r, e->s, &e->schema, r->d);
     /* Engine time does not move, since the row is not accepted; the rules see the time it would have. */
+    struct svi_unlearned unlearned;
+    r->unlearned = svi_engine_unlearned(e, m->d, &unlearned);
     svi_rules_row(r, m->x, svi_rules_holes(r, m->x, m->d), m->d, fmax(e->time, own), now);
+    r->unlearned = NULL;
     rules_report(e, m->id, own, NULL);
 }
 

@@ -56,7 +56,7 @@ static const char *similar_command(const char *name, const char *const *names) {
 
 static svs_code unknown_command(const char *name, svs_error *err) {
     const char *names[SVI_COMMAND_COUNT + 1];
-    char all[200] = "";
+    char all[240] = "";
     int count = 0;
     for (int i = 0; i < SVI_COMMAND_COUNT; i++)
         names[count++] = commands[i].name;
@@ -88,6 +88,13 @@ static const struct command_part {
              {"sort", AT(sort)},
              {"silent", AT(silent)},
              {"rows", AT(rows)},
+             {"name", AT(name)},
+             {"sensor", AT(sensor)},
+             {"for", AT(lasts)},
+             {"reason", AT(reason)},
+             {"who", AT(who)},
+             {"learn", AT(learn)},
+             {"mute", AT(mute)},
              {NULL, 0}},
   flags[] = {{"relearn", AT(relearn)}, {"loo", AT(loo)}, {"yes", AT(yes)}, {"open", AT(open)}, {NULL, 0}};
 

@@ -27,7 +27,10 @@
     X(BANK, bank, NEVER)                                                                                     \
     X(ALERT, alert, ALWAYS)                                                                                  \
     X(DROP, drop, ALWAYS)                                                                                    \
-    X(KEYS, keys, NEVER)
+    X(KEYS, keys, NEVER)                                                                                     \
+    X(MUTE, mute, ALWAYS)                                                                                    \
+    X(MUTES, mutes, NEVER)                                                                                   \
+    X(UNMUTE, unmute, ALWAYS)
 
 enum svi_command_op {
 #define X(constant, name, changes) SVI_COMMAND_##constant,
@@ -44,6 +47,8 @@ struct svi_command {
     struct svi_item alert, verdict; /* of alert */
     struct svi_item like, prefix, limit, sort, silent, rows; /* of keys */
     bool open;                                               /* of keys: true was given */
+    struct svi_item name, sensor, lasts, reason, who, learn; /* of mute; `lasts`: the key `for` */
+    struct svi_item mute;                                    /* of unmute */
     bool yes;                                                /* of reset: true was given */
     struct svi_item checkpoint, without; /* of load: which checkpoint, and the source to leave out */
     bool relearn;                        /* of load: true was given */

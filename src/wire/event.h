@@ -45,7 +45,7 @@ struct svi_contribution {
 };
 
 struct svi_alert_event {
-    const char *kind;  /* novelty, quality, rule */
+    const char *kind;  /* novelty, quality, rule; or mute: a mute has ended, whose id is `alert` */
     int64_t alert;     /* number of the episode, from 1 in each epoch; open, updates and close share it */
     const char *state; /* open, update, close */
     svs_value id;      /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
@@ -59,6 +59,10 @@ struct svi_alert_event {
     double since;         /* seconds since 1970 */
     const char *measure;  /* of quality: error (share of wrong predictions) or rmse; else NULL */
     double before, after; /* the measure before the change and since */
+    const char *lead;     /* of novelty: feature of the leading detector, not sent; NULL: see `top` */
+    bool several;         /* of novelty: other features than that one have been at their level; not sent */
+    int64_t found, still_open; /* of a mute: alerts that opened under it; of these, alerts still open */
+    const char *reason;        /* of a mute: its reason; else NULL */
     const char *rule;     /* of a rule: its name; else NULL */
     int sensors;          /* of a rule: sensors reported; in a close, those that were */
     const struct svi_contribution *top; /* [count] largest first */
