@@ -303,10 +303,15 @@ static void alert_stage_keep(struct svi_alert_stage *s) {
                               s->evidence[i].surprise);
 }
 
-svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err) {
+svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t *number, bool is_true, svs_error *err) {
     if (!svi_alert_stage_has_policy(s))
         return svi_fail(err, SVS_UNAVAILABLE,
                         "alerts are kept for a verdict only under alert.budget, which is none");
+    if (*number == 0 && (*number = svi_verdicts_last(&s->verdicts)) == 0)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "no alert accepts a verdict: there was none of kind novelty here, or each of the last "
+                        "%d has its verdict",
+                        SVI_VERDICT_EPISODES);
     /* All memory first: a verdict is final and must not stop half-way. What it teaches may fill parts, so the
      * next sample asks for capacity again. */
     s->capacity = -1;
@@ -314,7 +319,7 @@ svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool
         SVI_TRY(svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err));
         SVI_TRY(svi_alert_policy_reserve(&s->policy, true, err));
     }
-    return svi_verdicts_give(&s->verdicts, &s->policy, s->detector, number, is_true, err);
+    return svi_verdicts_give(&s->verdicts, &s->policy, s->detector, *number, is_true, err);
 }
 
 /* Changes the alert: by the evidence under a budget, else by p. */

@@ -132,9 +132,10 @@ bool svi_alert_stage_has_policy(const struct svi_alert_stage *s);
 void svi_alert_stage_policy_archive(struct svi_archive *a, struct svi_alert_stage *s);
 void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_stage *s);
 
-/* A person marks the alert of that number true or false. SVS_UNAVAILABLE: `err` says why no verdict on it is
- * possible (any more). Other errors: SVS_NO_MEMORY. */
-svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err);
+/* A person marks the alert *number true or false; 0: the last one that accepts a verdict, which is written
+ * back. SVS_UNAVAILABLE: `err` says why no verdict on it is possible (any more). Other errors:
+ * SVS_NO_MEMORY. */
+svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t *number, bool is_true, svs_error *err);
 
 /* A sample was left out: the next one is not the successor of the last one, so the lags start again. */
 void svi_alert_stage_gap(struct svi_alert_stage *s);

@@ -98,6 +98,8 @@ static svs_code op_apply(struct request *r) {
     SVI_TRY(apply_to_engine(r, &count));
     if (r->command.op == SVI_COMMAND_FORGET)
         svi_put_int(r->reply, "count", count);
+    if (r->command.op == SVI_COMMAND_ALERT)
+        svi_put_int(r->reply, "alert", count);
     return SVS_OK;
 }
 

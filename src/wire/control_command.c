@@ -202,11 +202,13 @@ svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error 
 svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool *is_true, svs_error *err) {
     /* A command line sends words, programs send a bool: both count. */
     const bool yes = svi_item_is(&c->verdict, "true"), no = svi_item_is(&c->verdict, "false");
-    if (c->alert.type != SVI_INT || c->alert.i < 1)
-        return svi_fail(err, SVS_WRONG_TYPE, "alert must be given: the number of an alert event, from 1");
+    const bool given = c->alert.type != SVI_ITEM_TYPE_COUNT;
+    if (given && (c->alert.type != SVI_INT || c->alert.i < 1))
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "alert is the number of an alert event, from 1; without it the last one is meant");
     if (c->verdict.type != SVI_BOOL && !yes && !no)
         return svi_fail(err, SVS_WRONG_TYPE, "verdict must be given: true, or false where nothing was wrong");
-    *number = c->alert.i;
+    *number = given ? c->alert.i : 0;
     *is_true = c->verdict.type == SVI_BOOL ? c->verdict.i != 0 : yes;
     return SVS_OK;
 }

@@ -77,7 +77,7 @@ const char *svi_command_name(enum svi_command_op op);
 svs_code svi_command_id(const struct svi_command *c, svs_value *id, svs_error *err);
 svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error *err);
 
-/* Of alert: the number of the episode (from 1) and the verdict on it. SVS_WRONG_TYPE. */
+/* Of alert: the number of the episode (from 1; 0: none is given) and the verdict on it. SVS_WRONG_TYPE. */
 svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool *is_true, svs_error *err);
 
 /* A scalar as a value: bools and integral reals become integers; SVS_NONE for anything else. Strings are not
