@@ -237,10 +237,10 @@ static void rules_change(struct svi_rules *r, struct svi_rules_alert *a, enum sv
 /* Removes a member; with the last one its alert closes. The members after it move down by one place, so loops
  * that remove run from the end. */
 static void rules_remove(struct svi_rules *r, struct svi_rules_member *m) {
-    struct svi_rules_alert *a = &r->alerts[m->alert];
+    struct svi_rules_alert *a = m->alert >= 0 ? &r->alerts[m->alert] : NULL;
     if (m->feature >= 0)
         r->open_rules[m->feature] &= (uint8_t) ~(1U << m->rule);
-    if (--a->members == 0)
+    if (a && --a->members == 0)
         rules_change(r, a, SVI_ALERT_CLOSE);
     const size_t at = (size_t)(m - r->open);
     memmove(m, m + 1, ((size_t)r->open_count - at - 1) * sizeof *m);
@@ -265,6 +265,8 @@ void svi_rules_renew(struct svi_rules *r, int feature) {
 void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
     (void)svi_rule_settings_read(s->alert_rules, s->alert_absent, s->limits, &r->o,
                                  NULL); /* the settings were checked before */
+    (void)svi_rule_delays_read(s->alert_ondelay, false, r->o.on_delay, NULL);
+    (void)svi_rule_delays_read(s->alert_offdelay, true, r->o.off_delay, NULL);
     r->group = s->alert_group;
     const bool before = r->any;
     r->any = r->steps = false;
@@ -306,26 +308,48 @@ static int rules_alert(struct svi_rules *r, int rule, double time) {
     return empty;
 }
 
-struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int feature, double since,
-                                       double time) {
-    /* Memory first: without it nothing changes, and the rule tries again with the next row. */
-    const int capacity = r->open_count < r->open_capacity ? r->open_capacity : 2 * r->open_count + 2;
-    const int at = rules_reserve_open(r, capacity) ? rules_alert(r, rule, time) : -1;
+/* A member joins an alert, or opens one. False: there is no place for an alert in this row. */
+static bool rules_join(struct svi_rules *r, struct svi_rules_member *m, double time) {
+    const int at = rules_alert(r, m->rule, time);
     if (at < 0)
-        return NULL;
+        return false;
     struct svi_rules_alert *a = &r->alerts[at];
     if (!a->open) {
         *a = (struct svi_rules_alert){
-            .open = true, .change = SVI_ALERT_OPEN, .since = since, .opened = time, .first = feature};
+            .open = true, .change = SVI_ALERT_OPEN, .since = m->since, .opened = time, .first = m->feature};
         r->opened++;
     }
     /* A new alert keeps its `open` (rules_change). It is dated back to the earliest start of its members. */
     rules_change(r, a, SVI_ALERT_UPDATE);
-    a->since = since < a->since ? since : a->since;
+    a->since = m->since < a->since ? m->since : a->since;
     a->members++;
     a->total++;
-    struct svi_rules_member *m = &r->open[r->open_count++];
-    *m = (struct svi_rules_member){.rule = rule, .feature = feature, .alert = at, .since = since};
+    m->alert = at;
+    m->shown = m->excess;
+    return true;
+}
+
+/* One more row in which the condition of a member held, the first one included. Once its on-delay is over, it
+ * joins an alert. */
+static void rules_hold_on(struct svi_rules *r, struct svi_rules_member *m, double time) {
+    const struct svi_rule_delay *delay = &r->o.on_delay[m->rule];
+    if (m->alert < 0 && ++m->held >= delay->rows && time - m->held_since >= delay->seconds)
+        (void)rules_join(r, m, time); /* without a place, with the next row */
+}
+
+struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int feature, double since,
+                                       double time) {
+    /* Memory first: without it nothing changes, and the rule tries again with the next row. */
+    const int capacity = r->open_count < r->open_capacity ? r->open_capacity : 2 * r->open_count + 2;
+    if (!rules_reserve_open(r, capacity))
+        return NULL;
+    struct svi_rules_member *m = &r->open[r->open_count];
+    *m = (struct svi_rules_member){
+        .rule = rule, .feature = feature, .alert = -1, .since = since, .held_since = time};
+    rules_hold_on(r, m, time);
+    if (m->alert < 0 && !r->o.on_delay[rule].given)
+        return NULL;
+    r->open_count++;
     if (feature >= 0)
         r->open_rules[feature] |= (uint8_t)(1U << rule);
     return m;
@@ -343,15 +367,21 @@ void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value
     if (m->bad > 1 && excess < 2 * m->shown)
         return;
     m->shown = excess;
-    rules_change(r, &r->alerts[m->alert], SVI_ALERT_UPDATE);
+    if (m->alert >= 0)
+        rules_change(r, &r->alerts[m->alert], SVI_ALERT_UPDATE);
 }
 
 /* One more well row of a member. True: it has been well for long enough to be removed: in rows and time, so
  * that neither a fast nor a slow stream flaps, and by rows alone where no time passes. */
-static bool rules_is_well(struct svi_rules_member *m, double time) {
+static bool rules_is_well(const struct svi_rules *r, struct svi_rules_member *m, double time) {
+    const struct svi_rule_delay *delay = &r->o.off_delay[m->rule];
     if (m->well++ == 0)
         m->well_since = time;
     const double lasts = time - m->well_since;
+    if (m->alert < 0) /* its condition did not hold for the on-delay */
+        return true;
+    if (delay->given)
+        return m->well >= delay->rows && lasts >= delay->seconds;
     return (m->well >= 10 && lasts >= 60) || (m->well >= 3 && lasts >= 3600) || m->well >= 1000;
 }
 
@@ -378,6 +408,8 @@ static void rules_watch(struct svi_rules *r, const double *x, double time) {
         const bool learned = !svi_unlearned_has(r->unlearned, m->feature);
         double value = m->feature < 0 ? 0 : x[m->feature];
         const double bad = k->badness ? k->badness(r, m, &value) : 0;
+        if (bad > 0)
+            rules_hold_on(r, m, time);
         if (bad > 0 && k->lasts) {
             m->rows++;
             m->well = 0;
@@ -386,13 +418,14 @@ static void rules_watch(struct svi_rules *r, const double *x, double time) {
             if (k->normal_after == 0 || m->bad < k->normal_after || !learned)
                 continue;
             /* The rule enters the value into its records before the member, which holds it, is removed. */
-            r->alerts[m->alert].settled = true;
+            if (m->alert >= 0)
+                r->alerts[m->alert].settled = true;
             k->removed(r, m, true);
             rules_remove(r, m);
         } else if (bad == 0) { /* NaN: no evidence in this row, and the count of well rows stays */
             if (k->recovers && m->well == 0 && learned)
                 k->recovers(r, m);
-            if (!rules_is_well(m, time))
+            if (!rules_is_well(r, m, time))
                 continue;
             if (k->removed && learned)
                 k->removed(r, m, false);
@@ -534,7 +567,7 @@ struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
         a = rules_pending(r, false, rule);
     r->changed = a != NULL;
     for (int i = 0; a && i < r->open_count && *count < SVI_RULES_TOP; i++)
-        if (&r->alerts[r->open[i].alert] == a)
+        if (r->open[i].alert >= 0 && &r->alerts[r->open[i].alert] == a)
             top[(*count)++] = &r->open[i];
     return a;
 }
@@ -579,8 +612,10 @@ void svi_rules_move_times(struct svi_rules *r, double from, double step) {
         rules_shift(&r->seen.changed_at[j], from, step);
         rules_shift(&r->gone[j], from, step);
     }
-    for (int i = 0; i < r->open_count; i++)
+    for (int i = 0; i < r->open_count; i++) {
         rules_shift(&r->open[i].well_since, from, step);
+        rules_shift(&r->open[i].held_since, from, step);
+    }
     rules_move_alerts(r, false, from, step);
 }
 
@@ -594,7 +629,9 @@ void svi_rules_move_arrival(struct svi_rules *r, double step) {
 static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, struct svi_rules_member *m) {
     svi_archive_int(a, "rule", &m->rule, 0, SVI_RULES - 1);
     svi_archive_int(a, "feature", &m->feature, -1, r->d - 1);
-    svi_archive_int(a, "place", &m->alert, 0, ALERTS - 1);
+    svi_archive_int(a, "place", &m->alert, -1, ALERTS - 1);
+    svi_archive_int64(a, "held", &m->held, 0, SVI_COUNT_MAX);
+    svi_archive_double(a, "held since", &m->held_since);
     svi_archive_int64(a, "bad", &m->bad, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "well", &m->well, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "well since", &m->well_since);
@@ -653,7 +690,8 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         rules_archive_member(a, r, &r->open[i]);
         if (!svi_archive_ok(a))
             return;
-        of[m->alert]++;
+        if (m->alert >= 0)
+            of[m->alert]++;
         if (!svi_archive_loading(a))
             continue;
         silent += m->feature < 0;

@@ -9,7 +9,8 @@
  *     silent   rule_silent.c   no rows at all, by arrival
  *
  * NOTHING FLAPS. A reported sensor stays reported until it has been well for 10 successive rows and a minute,
- * or 3 rows and an hour, or 1000 rows. Meanwhile it causes an update only when its excess has doubled.
+ * or 3 rows and an hour, or 1000 rows; with an off-delay, for that. With an on-delay, it is reported once its
+ * condition has held for that. Meanwhile it causes an update only when its excess has doubled.
  * Sensors that open under one rule within `group` seconds share an alert, whose updates name them.
  *
  * NO FAULT MASKS THE NEXT. What is reported does not count as seen until it has been reported twice; the
@@ -36,7 +37,9 @@ enum { SVI_RULES_LIMITED = 1, SVI_RULES_JUDGED = 2, SVI_RULES_MISSED = 4 };
 /* A sensor, or the stream, that is reported under a rule. */
 struct svi_rules_member {
     int rule, feature; /* enum svi_rule; column, or -1: the stream */
-    int alert;         /* its index in svi_rules.alerts */
+    int alert;         /* its index in svi_rules.alerts; -1: its on-delay is not over */
+    int64_t held;      /* while it is not: rows in which the condition has held, and the time of the first */
+    double held_since;
     int64_t bad, well; /* bad rows since it opened; successive well rows up to now */
     double well_since; /* time of the first of these well rows */
     double since;      /* when it began, seconds */

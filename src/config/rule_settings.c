@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "data/cell.h"
@@ -73,6 +74,82 @@ svs_code svi_rule_settings_read(const char *rules, const char *absent, const cha
                         svi_escape(shown, sizeof shown, absent, length));
     out->on[SVI_RULE_SILENT] = out->on[SVI_RULE_ABSENT];
     return SVS_OK;
+}
+
+/* ---- delays */
+
+#define MAX_DELAY      86400.0 /* seconds */
+#define MAX_DELAY_ROWS 100000
+
+/* A time, or a number of rows: "3rows". False: neither, or too long. */
+static bool delay_read(const char *text, size_t length, struct svi_rule_delay *out) {
+    static const char rows[] = "rows";
+    const size_t unit = sizeof rows - 1;
+    double number;
+    *out = (struct svi_rule_delay){.given = true, .rows = 1};
+    if (length <= unit || memcmp(text + length - unit, rows, unit) != 0)
+        return svi_duration_read(text, length, &out->seconds) && out->seconds <= MAX_DELAY;
+    length -= unit;
+    length -= length > 1 && text[length - 1] == ' ';
+    if (!svi_setting_number(text, length, &number) || !(number >= 1 && number <= MAX_DELAY_ROWS) ||
+        number != trunc(number))
+        return false;
+    out->rows = (int64_t)number;
+    return true;
+}
+
+/* The rule of that name. SVI_RULES: there is none. */
+static int rule_named(const char *name, size_t length) {
+    int rule = 0;
+    while (rule < SVI_RULES && (strlen(svi_rule_name((enum svi_rule)rule)) != length ||
+                                memcmp(svi_rule_name((enum svi_rule)rule), name, length) != 0))
+        rule++;
+    return rule;
+}
+
+static svs_code delay_entry(const char *entry, size_t length, bool off, struct svi_rule_delay *out,
+                            svs_error *err) {
+    const char *key = off ? "alert.offdelay" : "alert.ondelay";
+    const char *colon = memchr(entry, ':', length);
+    const size_t name = colon ? (size_t)(colon - entry) : length;
+    const int rule = rule_named(entry, name);
+    char shown[SHOWN];
+    svi_escape(shown, sizeof shown, entry, length);
+#define X(constant, name, about) #name " "
+    if (!colon || rule == SVI_RULES)
+        return svi_fail(err, SVS_SETTING,
+                        "%s: '%s' is not RULE:TIME (none, or such entries separated by commas; the rules: " SVI_RULES_ALL(
+                            X) "; the times: 30s, 5min, 1h, or 3rows)",
+                        key, shown);
+#undef X
+    /* A step is over with its row, and a silence has no rows: what opens these alerts are other settings. */
+    if (!off && (rule == SVI_RULE_RATE || rule == SVI_RULE_SILENT))
+        return svi_fail(err, SVS_SETTING, "%s: '%s': %s", key, shown,
+                        rule == SVI_RULE_RATE ? "a change from one row to the next does not last, so rate has no "
+                                                "on-delay"
+                                              : "alert.absent sets the time until a stream is silent");
+    if (out[rule].given)
+        return svi_fail(err, SVS_SETTING, "%s: '%s' is the second entry of its rule: leave one out", key, shown);
+    if (!delay_read(colon + 1, length - name - 1, &out[rule]))
+        return svi_fail(err, SVS_SETTING,
+                        "%s: '%s' has no time from 0 to 1 day (30s, 5min, 1h), and no number of rows from 1 to %d "
+                        "(3rows)",
+                        key, shown, MAX_DELAY_ROWS);
+    return SVS_OK;
+}
+
+svs_code svi_rule_delays_read(const char *text, bool off, struct svi_rule_delay out[SVI_RULES],
+                              svs_error *err) {
+    memset(out, 0, SVI_RULES * sizeof *out);
+    if (strcmp(text, "none") == 0)
+        return SVS_OK;
+    for (const char *at = text;; at++) {
+        const size_t length = strcspn(at, ",");
+        SVI_TRY(delay_entry(at, length, off, out, err));
+        at += length;
+        if (*at == '\0')
+            return SVS_OK;
+    }
 }
 
 /* ---- limits */

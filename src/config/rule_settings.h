@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "svmstream/error.h"
 
@@ -33,8 +34,16 @@ const char *svi_rule_name(enum svi_rule rule); /* "limits" */
  */
 bool svi_setting_number(const char *text, size_t length, double *value);
 
+/* A delay of a rule: so many seconds and rows at least. */
+struct svi_rule_delay {
+    bool given;
+    double seconds;
+    int64_t rows; /* the first row included */
+};
+
 struct svi_rule_settings {
     bool on[SVI_RULES];
+    struct svi_rule_delay on_delay[SVI_RULES], off_delay[SVI_RULES];
     double absent; /* seconds; 0: auto */
 };
 
@@ -42,6 +51,11 @@ struct svi_rule_settings {
  * SVS_SETTING: the text that is not a rule, or not a time. */
 svs_code svi_rule_settings_read(const char *rules, const char *absent, const char *limits,
                                 struct svi_rule_settings *out, svs_error *err);
+
+/* Parses the text of alert.ondelay (off false) or alert.offdelay into `out`. SVS_SETTING: which entry, what is
+ * wrong, what to do. */
+svs_code svi_rule_delays_read(const char *text, bool off, struct svi_rule_delay out[SVI_RULES],
+                              svs_error *err);
 
 /* Reads the entry of `limits` at *at, COLUMN:LOW..HIGH, and moves *at past it. The last ':' ends the column;
  * an omitted side is infinite. False: no entry is left. The text must have passed svi_limits_check. */
