@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text.h"
 
 #define TOP  5  /* features kept of an event */
 #define WORD 16 /* bytes of a kind, a rule, a severity */
@@ -134,30 +135,9 @@ void svi_mutes_move_clock(struct svi_mutes *m, double step, double now) {
 
 /* ---- what a mute covers */
 
-/* The usual walk with one point of return: at a mismatch the last * takes one byte more. */
-bool svi_mutes_match(const char *pattern, const char *name) {
-    const char *star = NULL, *from = NULL;
-    while (*name)
-        if (*pattern == '*') {
-            star = ++pattern;
-            from = name;
-        } else if (*pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star) {
-            pattern = star;
-            name = ++from;
-        } else {
-            return false;
-        }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == '\0';
-}
-
 /* `since` is not asked: a key whose rows are behind those of the others is muted at once too. */
 static bool mute_covers_key(const struct svi_mute *m, const char *key, double time) {
-    return time < m->until && (!m->key[0] || svi_mutes_match(m->key, key ? key : ""));
+    return time < m->until && (!m->key[0] || svi_text_matches(m->key, strlen(m->key), key ? key : ""));
 }
 
 static bool mute_names(const struct svi_mute *m, const char *name, int column) {

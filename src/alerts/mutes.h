@@ -82,9 +82,6 @@ int svi_mutes_active(const struct svi_mutes *m);                  /* number that
 /* Removes mutes that have ended; all engines must be idle. */
 void svi_mutes_tidy(struct svi_mutes *m);
 
-/* Does the name match the pattern? A * stands for any bytes, also none. */
-bool svi_mutes_match(const char *pattern, const char *name);
-
 /* Is a row of that key (NULL: none) at that engine time under a mute that lasts? */
 bool svi_mutes_cover(const struct svi_mutes *m, const char *key, double time);
 

@@ -159,7 +159,7 @@ static const char *limit_read(const char *entry, size_t length, struct svi_limit
     size_t name = length;
     while (name > 0 && entry[name - 1] != ':')
         name--;
-    if (name < 2 || name - 1 > SVS_NAME_MAX)
+    if (name < 2 || name - 1 > SVS_KEY_MAX + 1 + SVS_NAME_MAX)
         return "has no column before a ':'";
     /* The first ".." separates the limits: a number contains one point at most. */
     const char *low = entry + name, *end = entry + length, *dots = low;
@@ -186,20 +186,45 @@ bool svi_limit_next(const char **at, struct svi_limit *limit) {
     return wrong == NULL;
 }
 
+size_t svi_limit_column(const struct svi_limit *limit, bool keyed, svi_limit_has *has, const void *user) {
+    for (size_t at = 0; at < limit->length; at++)
+        if ((at == 0 || (keyed && limit->column[at - 1] == '.')) &&
+            has(user, limit->column + at, limit->length - at))
+            return at;
+    return limit->length;
+}
+
+static bool limit_is_feature(const void *features, const char *name, size_t length) {
+    return svi_span_listed((struct svi_span){name, name + length}, features);
+}
+
+/* Does the entry name keys, of a stream that has none? Only a pattern shows it: a column may have dots. */
+static bool limit_names_keys(const struct svi_limit *limit) {
+    const char *star = memchr(limit->column, '*', limit->length);
+    return star && memchr(star, '.', limit->length - (size_t)(star - limit->column));
+}
+
 /* Checks one entry against the ones before it: two limits for one column would hide an error of the user. */
-static svs_code limit_check(const char *limits, const char *features, const char *entry, size_t length,
-                            svs_error *err) {
+static svs_code limit_check(const char *limits, const char *features, bool keyed, const char *entry,
+                            size_t length, svs_error *err) {
     char shown[SHOWN], all[2 * SHOWN];
     struct svi_limit limit, earlier;
     const char *wrong = limit_read(entry, length, &limit), *at = limits;
     svi_escape(shown, sizeof shown, entry, length);
+    if (!wrong && !keyed && limit.length > SVS_NAME_MAX)
+        wrong = "has no column before a ':'";
     if (wrong)
         return svi_fail(
             err, SVS_SETTING,
             "limits: '%s' %s: write COLUMN:LOW..HIGH, COLUMN:LOW.. or COLUMN:..HIGH, separated by commas",
             shown, wrong);
-    const struct svi_span column = {limit.column, limit.column + limit.length};
-    if (features && features[0] && !svi_span_listed(column, features))
+    if (!keyed && limit_names_keys(&limit))
+        return svi_fail(err, SVS_SETTING,
+                        "limits: '%s' names keys before a '.', but this stream has none (see the setting key): "
+                        "write COLUMN:LOW..HIGH",
+                        shown);
+    if (features && features[0] &&
+        svi_limit_column(&limit, keyed, limit_is_feature, features) == limit.length)
         return svi_fail(err, SVS_SETTING, "limits: '%s' names none of the columns of features (%s)", shown,
                         svi_escape(all, sizeof all, features, strlen(features)));
     /* Entries before this one have passed the check, so svi_limit_next may read them. */
@@ -210,10 +235,10 @@ static svs_code limit_check(const char *limits, const char *features, const char
     return SVS_OK;
 }
 
-svs_code svi_limits_check(const char *limits, const char *features, svs_error *err) {
+svs_code svi_limits_check(const char *limits, const char *features, bool keyed, svs_error *err) {
     for (const char *at = limits; limits[0]; at++) {
         const size_t length = strcspn(at, ",");
-        svs_code code = limit_check(limits, features, at, length, err);
+        svs_code code = limit_check(limits, features, keyed, at, length, err);
         at += length;
         if (code != SVS_OK || *at == '\0')
             return code;

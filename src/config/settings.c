@@ -285,7 +285,7 @@ const struct svi_setting svi_settings_table[] = {
          "a rule closes, in place of 10 rows and a minute"),
     TEXT("limits", limits, "", ONWARD,
          "COLUMN:LOW..HIGH, separated by commas: a value outside opens an alert of kind rule; one side may "
-         "be left out"),
+         "be left out. In a stream with keys also KEYS.COLUMN:LOW..HIGH, of keys that match: press-*.temp:0..90"),
     TEXT("context", context, "", RENEW,
          "columns that determine what is normal for the others and are not monitored themselves, e.g. "
          "load,shift"),

@@ -107,7 +107,7 @@ int64_t svi_stream_mute_keys(svi_stream *s, const struct svi_mute *mute) {
     struct svi_fleet *f = svi_fleet_of(s);
     int64_t count = 0;
     for (const struct svi_key_entry *n = f ? svi_key_table_first(f->table) : NULL; n; n = n->after)
-        count += !mute->key[0] || svi_mutes_match(mute->key, n->name);
+        count += !mute->key[0] || svi_text_matches(mute->key, strlen(mute->key), n->name);
     return f ? count : -1;
 }
 
@@ -119,7 +119,7 @@ static const struct svi_engine *mute_engine(svi_stream *s, const char *key) {
     struct svi_key_entry *entry;
     svs_error err;
     for (const struct svi_key_entry *n = f && key[0] ? svi_key_table_first(f->table) : NULL; n; n = n->after)
-        if (svi_mutes_match(key, n->name) && (!last || n->head.turn > last->head.turn))
+        if (svi_text_matches(key, strlen(key), n->name) && (!last || n->head.turn > last->head.turn))
             last = n;
     const struct svi_engine *e = last ? svi_fleet_find(f, last->name, false, 0, &entry, &err) : NULL;
     return e ? e : svi_stream_latest(s);
