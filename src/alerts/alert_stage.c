@@ -308,9 +308,10 @@ svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t *number, boo
         return svi_fail(err, SVS_UNAVAILABLE,
                         "alerts are kept for a verdict only under alert.budget, which is none");
     if (*number == 0 && (*number = svi_verdicts_last(&s->verdicts)) == 0)
-        return svi_fail(err, SVS_UNAVAILABLE,
-                        "no alert accepts a verdict: there was none of kind novelty here, or each of the last "
-                        "%d has its verdict",
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "no alert accepts a verdict: of the last %d of kind novelty, if there are any, each has "
+                        "its verdict",
                         SVI_VERDICT_EPISODES);
     /* All memory first: a verdict is final and must not stop half-way. What it teaches may fill parts, so the
      * next sample asks for capacity again. */

@@ -5,8 +5,8 @@
  *
  * An alert is known by its key and number. While it is held back it has one entry, with its last event: an
  * update replaces the one before. `published` tells whether clients know the alert, which decides about what
- * they get at the end. An alert that they do not know and that has closed needs no entry: the mute has counted
- * it, and has its line if it was one of the first.
+ * they get at the end. An alert that they do not know and that has closed needs no entry: the mute has
+ * counted it, and has its line if it was one of the first.
  *
  * Invariants: entries are of mutes that have not ended, but for the calls of svi_mutes_release after an end;
  * no two entries have the same key and number; ids ascend in the list. */
@@ -70,8 +70,9 @@ void svi_mutes_free(struct svi_mutes **m) {
 
 struct svi_mute *svi_mutes_add(struct svi_mutes *m, const struct svi_mute *mute, svs_error *err) {
     if (m->count == SVI_MUTES_MAX) {
-        svi_fail(err, SVS_LIMIT, "there are %d mutes, the most at once: end one (unmute), or make one of several "
-                                 "by a pattern of keys",
+        svi_fail(err, SVS_LIMIT,
+                 "there are %d mutes, the most at once: end one (unmute), or make one of several "
+                 "by a pattern of keys",
                  SVI_MUTES_MAX);
         return NULL;
     }
@@ -261,16 +262,14 @@ static void muted_keep(struct svi_muted_alert *h, const struct svi_event *e) {
 static void muted_event(struct svi_muted_alert *h, struct svi_event *e) {
     for (int i = 0; i < h->count; i++) {
         const struct muted_feature *f = &h->top[i];
-        h->shown[i] =
-            (struct svi_contribution){f->named ? f->name : NULL, f->column, f->value, f->low, f->high, f->adds};
+        h->shown[i] = (struct svi_contribution){
+            f->named ? f->name : NULL, f->column, f->value, f->low, f->high, f->adds};
     }
-    *e = (struct svi_event){.topic = SVI_TOPIC_ALERT,
-                            .epoch = h->epoch,
-                            .key = h->keyed ? h->key : NULL,
-                            .ts = h->ts};
+    *e = (struct svi_event){
+        .topic = SVI_TOPIC_ALERT, .epoch = h->epoch, .key = h->keyed ? h->key : NULL, .ts = h->ts};
     e->as.alert = (struct svi_alert_event){.kind = h->kind,
                                            .alert = h->alert,
-                                           .state = !h->open        ? "close"
+                                           .state = !h->open       ? "close"
                                                     : h->published ? "update"
                                                                    : "open",
                                            .id = svs_none(),
@@ -365,8 +364,8 @@ static size_t mute_append(char *out, size_t at, size_t size, const char *text) {
     return at + (size_t)n < size ? at + (size_t)n : size - 1;
 }
 
-int64_t svi_mutes_line(const struct svi_mutes *m, const struct svi_mute *mute, const char *stream, double time,
-                       char out[SVI_MUTE_LISTED * SVI_ALERT_TEXT + SVI_ALERT_TEXT]) {
+int64_t svi_mutes_line(const struct svi_mutes *m, const struct svi_mute *mute, const char *stream,
+                       double time, char out[SVI_MUTE_LISTED * SVI_ALERT_TEXT + SVI_ALERT_TEXT]) {
     const size_t size = SVI_MUTE_LISTED * SVI_ALERT_TEXT + SVI_ALERT_TEXT;
     char part[2 * SVI_ALERT_TEXT], lasted[SVI_HUMAN], count[SVI_HUMAN];
     int64_t open = 0;
@@ -404,8 +403,8 @@ int64_t svi_mutes_line(const struct svi_mutes *m, const struct svi_mute *mute, c
     return open;
 }
 
-/* What was released last stays in `held`, closed and of no mute, until the next call, because the event points
- * into it. */
+/* What was released last stays in `held`, closed and of no mute, until the next call, because the event
+ * points into it. */
 static bool mutes_give(struct svi_mutes *m, int i, struct svi_event *event) {
     struct svi_muted_alert *h = m->held[i];
     muted_event(h, event);

@@ -22,12 +22,12 @@
 #include "svmstream/value.h"
 #include "wire/event.h"
 
-#define SVI_MUTES_MAX     64               /* mutes at once */
-#define SVI_MUTES_HELD    1024             /* alerts held back at once; further ones are published */
-#define SVI_MUTES_LONGEST (30 * 86400.0)   /* seconds that a mute may last */
-#define SVI_MUTE_LISTED   3                /* alerts named in the line of its end */
-#define SVI_MUTE_REASON   161              /* bytes, the NUL included */
-#define SVI_MUTE_WHO      65               /* likewise */
+#define SVI_MUTES_MAX     64             /* mutes at once */
+#define SVI_MUTES_HELD    1024           /* alerts held back at once; further ones are published */
+#define SVI_MUTES_LONGEST (30 * 86400.0) /* seconds that a mute may last */
+#define SVI_MUTE_LISTED   3              /* alerts named in the line of its end */
+#define SVI_MUTE_REASON   161            /* bytes, the NUL included */
+#define SVI_MUTE_WHO      65             /* likewise */
 
 struct svi_mute {
     int64_t id;                    /* from 1, over the life of the stream */
@@ -39,9 +39,9 @@ struct svi_mute {
     bool learn;                    /* rows under it are learned */
     char reason[SVI_MUTE_REASON], who[SVI_MUTE_WHO];
 
-    bool ended;    /* it has been reported, and holds nothing back */
-    int64_t found; /* alerts that opened under it */
-    int64_t held;  /* events held back */
+    bool ended;                                 /* it has been reported, and holds nothing back */
+    int64_t found;                              /* alerts that opened under it */
+    int64_t held;                               /* events held back */
     char line[SVI_MUTE_LISTED][SVI_ALERT_TEXT]; /* the first of these alerts, without the stream's name */
 };
 
@@ -50,7 +50,7 @@ struct svi_muted_alert;
 struct svi_mutes {
     struct svi_mute *at[SVI_MUTES_MAX]; /* owned; in the order of their ids */
     int count;
-    int64_t begun;                                /* mutes so far */
+    int64_t begun;        /* mutes so far */
     double time, arrived; /* latest engine time of all engines (-INFINITY: none yet), and when it arrived */
     struct svi_muted_alert *held[SVI_MUTES_HELD]; /* owned, in the order in which they were first held back */
     int held_count;
@@ -102,8 +102,8 @@ bool svi_mutes_hold(struct svi_mutes *m, struct svi_event *event);
 
 /* The line of the end: "press-1 temp: mute ended after 2 h: 3 alerts while muted: ...". Returns the number of
  * its alerts that are still open. */
-int64_t svi_mutes_line(const struct svi_mutes *m, const struct svi_mute *mute, const char *stream, double time,
-                       char out[SVI_MUTE_LISTED * SVI_ALERT_TEXT + SVI_ALERT_TEXT]);
+int64_t svi_mutes_line(const struct svi_mutes *m, const struct svi_mute *mute, const char *stream,
+                       double time, char out[SVI_MUTE_LISTED * SVI_ALERT_TEXT + SVI_ALERT_TEXT]);
 
 /* After a mute has ended: the next event that it held back and that no other mute covers; false: none is
  * left. The event points into *m until the next call; stream, epoch and seq are the caller's to fill in. */

@@ -80,8 +80,8 @@ static void row_detectors_assess(void *state, const struct svi_detector_sample *
     float u[SERIES];
     if (m->bin != r->deviations.bin || r->pace.rows % REFRESH == 0)
         svi_deviations_turn_to(&r->deviations, m->bin);
-    /* LASTING includes the row at hand: it reports the evidence up to and with it. A row under a mute does not
-     * count, or what lasts would go on after the mute. */
+    /* LASTING includes the row at hand: it reports the evidence up to and with it. A row under a mute does
+     * not count, or what lasts would go on after the mute. */
     if (!sample->unlearned)
         svi_lasting_add(&r->lasting, &rank);
     const bool early = r->pace.rows < SVI_BLOCKS * SVI_BLOCK_MIN_ROWS;

@@ -1,6 +1,10 @@
 /* Columns and their rules, then the line of an alert, then its event. Each rule brings its own words
  * (rules_internal.h: text, again). What all lines have in common is here: the stream, several sensors, how
- * long, since when. */
+ * long, since when.
+ *
+ * A limit of the settings may be about a column of all keys, or of the keys that match a pattern; which one
+ * holds is decided once for each column of an engine (report_limit), when its columns or the settings have
+ * changed. */
 #include "alerts/rule_report.h"
 
 #include <math.h>
@@ -54,7 +58,8 @@ static bool report_limit(const struct svi_settings *s, const struct svi_schema *
     name = name ? name : number;
     const size_t length = strlen(name);
     while (svi_limit_next(&limits, &one)) {
-        /* The end of the entry first: all columns are asked only of the few entries that have the name there. */
+        /* The end of the entry first: all columns are asked only of the few entries that have the name there.
+         */
         const size_t column = one.length - length;
         if (one.length < length || (!keyed && column > 0) || memcmp(one.column + column, name, length) != 0 ||
             svi_limit_column(&one, keyed, report_has_column, schema) != column)

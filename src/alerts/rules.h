@@ -89,11 +89,11 @@ struct svi_rules {
     bool left_out;                 /* a row has left out columns instead of marking them as missing */
     struct svi_rules_member *open; /* owned */
     int open_count, open_capacity;
-    bool changed;                   /* there may be something to report */
+    bool changed;                          /* there may be something to report */
     const struct svi_unlearned *unlearned; /* columns of the row at hand that do not count as seen (mutes.h);
                                               NULL: all do. Set by the caller before each row */
-    struct svi_rules_alert *alerts; /* SVI_RULES_ALERTS of each rule, owned; NULL: none is open */
-    int64_t opened;                 /* alerts so far */
+    struct svi_rules_alert *alerts;        /* SVI_RULES_ALERTS of each rule, owned; NULL: none is open */
+    int64_t opened;                        /* alerts so far */
 
     /* Of the rule `silent`, by arrival, in seconds. */
     bool waits;            /* rows are expected, so a silence counts */

@@ -531,8 +531,8 @@ static void sensors_learn_steps(struct svi_sensors *s) {
     }
 }
 
-/* Takes columns of the row back out of the rings and the sums, and leaves nothing of them to learn: as if they
- * had had no value. */
+/* Takes columns of the row back out of the rings and the sums, and leaves nothing of them to learn: as if
+ * they had had no value. */
 static void sensors_pass_over(struct svi_sensors *s, const double *x, const struct svi_unlearned *u) {
     memcpy(s->x, x, (size_t)s->d * sizeof *x);
     for (int j = 0; j < s->d; j++) {

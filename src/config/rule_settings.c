@@ -1,3 +1,9 @@
+/* The texts of the settings of rules and alerts: which rules are on, delays of rules, limits of columns, the
+ * budget. Each is parsed here only, by the check of the settings and by the modules that apply them.
+ *
+ * Entries of a list are separated by commas. An error shows the entry as it was written, says what is wrong
+ * with it, and how to write it. A list of limits may be long and is not stored in parsed form: svi_limit_next
+ * reads one entry after the other, and relies on the check before. */
 #include "config/rule_settings.h"
 
 #include <math.h>
@@ -117,24 +123,28 @@ static svs_code delay_entry(const char *entry, size_t length, bool off, struct s
     svi_escape(shown, sizeof shown, entry, length);
 #define X(constant, name, about) #name " "
     if (!colon || rule == SVI_RULES)
-        return svi_fail(err, SVS_SETTING,
-                        "%s: '%s' is not RULE:TIME (none, or such entries separated by commas; the rules: " SVI_RULES_ALL(
-                            X) "; the times: 30s, 5min, 1h, or 3rows)",
-                        key, shown);
+        return svi_fail(
+            err, SVS_SETTING,
+            "%s: '%s' is not RULE:TIME (none, or such entries separated by commas; the rules: " SVI_RULES_ALL(
+                X) "; the times: 30s, 5min, 1h, or 3rows)",
+            key, shown);
 #undef X
     /* A step is over with its row, and a silence has no rows: what opens these alerts are other settings. */
     if (!off && (rule == SVI_RULE_RATE || rule == SVI_RULE_SILENT))
         return svi_fail(err, SVS_SETTING, "%s: '%s': %s", key, shown,
-                        rule == SVI_RULE_RATE ? "a change from one row to the next does not last, so rate has no "
-                                                "on-delay"
-                                              : "alert.absent sets the time until a stream is silent");
+                        rule == SVI_RULE_RATE
+                            ? "a change from one row to the next does not last, so rate has no "
+                              "on-delay"
+                            : "alert.absent sets the time until a stream is silent");
     if (out[rule].given)
-        return svi_fail(err, SVS_SETTING, "%s: '%s' is the second entry of its rule: leave one out", key, shown);
+        return svi_fail(err, SVS_SETTING, "%s: '%s' is the second entry of its rule: leave one out", key,
+                        shown);
     if (!delay_read(colon + 1, length - name - 1, &out[rule]))
-        return svi_fail(err, SVS_SETTING,
-                        "%s: '%s' has no time from 0 to 1 day (30s, 5min, 1h), and no number of rows from 1 to %d "
-                        "(3rows)",
-                        key, shown, MAX_DELAY_ROWS);
+        return svi_fail(
+            err, SVS_SETTING,
+            "%s: '%s' has no time from 0 to 1 day (30s, 5min, 1h), and no number of rows from 1 to %d "
+            "(3rows)",
+            key, shown, MAX_DELAY_ROWS);
     return SVS_OK;
 }
 
@@ -219,10 +229,11 @@ static svs_code limit_check(const char *limits, const char *features, bool keyed
             "limits: '%s' %s: write COLUMN:LOW..HIGH, COLUMN:LOW.. or COLUMN:..HIGH, separated by commas",
             shown, wrong);
     if (!keyed && limit_names_keys(&limit))
-        return svi_fail(err, SVS_SETTING,
-                        "limits: '%s' names keys before a '.', but this stream has none (see the setting key): "
-                        "write COLUMN:LOW..HIGH",
-                        shown);
+        return svi_fail(
+            err, SVS_SETTING,
+            "limits: '%s' names keys before a '.', but this stream has none (see the setting key): "
+            "write COLUMN:LOW..HIGH",
+            shown);
     if (features && features[0] &&
         svi_limit_column(&limit, keyed, limit_is_feature, features) == limit.length)
         return svi_fail(err, SVS_SETTING, "limits: '%s' names none of the columns of features (%s)", shown,

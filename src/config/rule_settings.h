@@ -52,8 +52,8 @@ struct svi_rule_settings {
 svs_code svi_rule_settings_read(const char *rules, const char *absent, const char *limits,
                                 struct svi_rule_settings *out, svs_error *err);
 
-/* Parses the text of alert.ondelay (off false) or alert.offdelay into `out`. SVS_SETTING: which entry, what is
- * wrong, what to do. */
+/* Parses the text of alert.ondelay (off false) or alert.offdelay into `out`. SVS_SETTING: which entry, what
+ * is wrong, what to do. */
 svs_code svi_rule_delays_read(const char *text, bool off, struct svi_rule_delay out[SVI_RULES],
                               svs_error *err);
 
@@ -72,7 +72,8 @@ bool svi_limit_next(const char **at, struct svi_limit *limit);
 typedef bool svi_limit_has(const void *user, const char *name, size_t length);
 size_t svi_limit_column(const struct svi_limit *limit, bool keyed, svi_limit_has *has, const void *user);
 
-/* Checks `limits`; keyed: entries may name keys. If the setting `features` names the columns, limits may refer to these only; else (NULL or
+/* Checks `limits`; keyed: entries may name keys. If the setting `features` names the columns, limits may
+ * refer to these only; else (NULL or
  * "") to any column, because columns may be added at any time. SVS_SETTING: which entry, what is wrong, what
  * to do. */
 svs_code svi_limits_check(const char *limits, const char *features, bool keyed, svs_error *err);

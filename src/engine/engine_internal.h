@@ -20,8 +20,8 @@ static inline void svi_engine_share(struct svi_engine *e) {
         svi_budget_share(&e->novelty->policy.budget, c->policies, c->asked);
 }
 
-/* The columns of a row of d columns at hand that are not learned as normal, in *out; NULL: none, as with nearly
- * every row. is_muted: is it under a mute at all? */
+/* The columns of a row of d columns at hand that are not learned as normal, in *out; NULL: none, as with
+ * nearly every row. is_muted: is it under a mute at all? */
 const struct svi_unlearned *svi_engine_find_unlearned(const struct svi_engine *e, int d,
                                                       struct svi_unlearned *out);
 bool svi_engine_is_muted(const struct svi_engine *e);

@@ -1,5 +1,5 @@
-/* Mutes in the engine: which columns of the row at hand leave no trace in what is normal. What is held back is
- * the business of the stream (fleet/stream_mutes.c). */
+/* Mutes in the engine: which columns of the row at hand leave no trace in what is normal. What is held back
+ * is the business of the stream (fleet/stream_mutes.c). */
 #include "engine/engine_internal.h"
 
 static const char *engine_mutes_name(const void *user, int column) {

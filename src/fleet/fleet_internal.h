@@ -72,8 +72,8 @@ struct svi_stream_verbs {
     svs_code (*reserve)(svi_stream *s, svs_error *err);
     void (*reach)(svi_stream *s, enum svi_note_kind kind, double step, double now);
 
-    /* alert: numbers an alert event that no mute holds back, and sends it or adds it to another; `alone`: it is
-     * of no alert of the stream's engines. */
+    /* alert: numbers an alert event that no mute holds back, and sends it or adds it to another; `alone`: it
+     * is of no alert of the stream's engines. */
     void (*alert)(svi_stream *s, struct svi_event *event, bool alone);
 
     /* settle: waits until all workers are idle and all events are published. */
@@ -168,8 +168,9 @@ svs_code svi_stream_command_engine(svi_stream *s, svi_engine *e, const struct sv
 #define SVI_STREAM_SECTIONS                                                                                  \
     {"sources", true, false, svi_stream_archive_sources, NULL},                                              \
         {"source times", false, false, svi_stream_archive_source_times, NULL},                               \
-        {"mutes", true, false, svi_stream_archive_mutes, svi_stream_has_mutes},                              \
-        {"mute time", false, false, svi_stream_archive_mutes_time, NULL}
+        {"mutes", true, false, svi_stream_archive_mutes, svi_stream_has_mutes}, {                            \
+        "mute time", false, false, svi_stream_archive_mutes_time, NULL                                       \
+    }
 void svi_stream_archive_sources(struct svi_archive *a, svi_stream *s);
 void svi_stream_archive_source_times(struct svi_archive *a, svi_stream *s);
 
@@ -282,8 +283,8 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
  * that element. */
 void svi_fleet_lose(struct svi_fleet *f, const struct svi_key_entry *entry, const svs_error *err);
 
-/* Publishes an event of the root (entry NULL), or of a key, with its name; alerts, of that engine time, by way
- * of the mutes. */
+/* Publishes an event of the root (entry NULL), or of a key, with its name; alerts, of that engine time, by
+ * way of the mutes. */
 void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, const struct svi_event *event,
                     double time);
 void svi_fleet_key_sink(void *entry, const struct svi_event *event);

@@ -4,9 +4,10 @@
  * samples, before they are numbered. There a mute holds them back; what is not held back goes its way (the
  * verb `alert`).
  *
- * A mute ends when the latest engine time reaches its end; or the arrival clock, which also moves while no row
- * comes, as a machine under maintenance may send none. Both are inputs that a journal repeats. First the line
- * of the end is published, then what was held back and is not over. Read stream_mutes_end, then the command.
+ * A mute ends when the latest engine time reaches its end; or the arrival clock, which also moves while no
+ * row comes, as a machine under maintenance may send none. Both are inputs that a journal repeats. First the
+ * line of the end is published, then what was held back and is not over. Read stream_mutes_end, then the
+ * command.
  */
 #include <math.h>
 #include <stdio.h>
@@ -179,7 +180,8 @@ static svs_code mute_flag(const struct svi_item *item, bool *to, svs_error *err)
         *to = item->type == SVI_BOOL ? item->i != 0 : yes;
         return SVS_OK;
     }
-    return svi_fail(err, SVS_WRONG_TYPE, "mute: learn is yes or no: are rows under the mute learned as normal?");
+    return svi_fail(err, SVS_WRONG_TYPE,
+                    "mute: learn is yes or no: are rows under the mute learned as normal?");
 }
 
 static svs_code mute_time(const struct svi_item *item, double *seconds, svs_error *err) {
@@ -198,8 +200,8 @@ static svs_code mute_time(const struct svi_item *item, double *seconds, svs_erro
     return SVS_OK;
 }
 
-/* `name` is the key where the stream has keys, else the sensor: so a bare word of a command line means what it
- * can mean. */
+/* `name` is the key where the stream has keys, else the sensor: so a bare word of a command line means what
+ * it can mean. */
 static svs_code mute_read(const svi_stream *s, const struct svi_command *c, struct svi_mute *mute,
                           double *seconds, svs_error *err) {
     const bool named = c->name.type != SVI_ITEM_TYPE_COUNT;
@@ -217,8 +219,8 @@ static svs_code mute_read(const svi_stream *s, const struct svi_command *c, stru
     return mute_time(&c->lasts, seconds, err);
 }
 
-/* The engine time of now: the latest one, and what has passed since it arrived. Without that a mute in a pause
- * of the rows would begin in the past, and end with the next row. */
+/* The engine time of now: the latest one, and what has passed since it arrived. Without that a mute in a
+ * pause of the rows would begin in the past, and end with the next row. */
 static svs_code mute_begin(svi_stream *s, const struct svi_command *c, double now, svs_error *err) {
     struct svi_mute mute;
     double seconds;
@@ -234,11 +236,13 @@ static svs_code mute_begin(svi_stream *s, const struct svi_command *c, double no
 
 static svs_code mute_end(svi_stream *s, const struct svi_command *c, double now, svs_error *err) {
     if (c->mute.type != SVI_INT)
-        return svi_fail(err, SVS_WRONG_TYPE, "unmute: mute must be given: the id of a mute (mutes lists them)");
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "unmute: mute must be given: the id of a mute (mutes lists them)");
     struct svi_mute *mute = svi_mutes_find(s->mutes, c->mute.i);
     if (!mute)
-        return svi_fail(err, SVS_UNAVAILABLE, "unmute: there is no mute %lld, or it has ended (mutes lists those "
-                                              "that last)",
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "unmute: there is no mute %lld, or it has ended (mutes lists those "
+                        "that last)",
                         (long long)c->mute.i);
     const double time = isinf(s->mutes->time) ? now : s->mutes->time + fmax(0, now - s->mutes->arrived);
     stream_mutes_end(s, mute, fmin(fmax(mute->since, time), mute->until));

@@ -542,7 +542,7 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_STOP] = op_stop,       [SVI_COMMAND_REFIT] = op_apply,   [SVI_COMMAND_SAVE] = op_save,
     [SVI_COMMAND_SCORE] = op_score,     [SVI_COMMAND_LOAD] = op_load,     [SVI_COMMAND_PRUNE] = op_prune,
     [SVI_COMMAND_COLUMNS] = op_columns, [SVI_COMMAND_TUNE] = op_tune,     [SVI_COMMAND_BANK] = op_bank,
-    [SVI_COMMAND_KEYS] = op_keys,       [SVI_COMMAND_MUTE] = op_mute, [SVI_COMMAND_MUTES] = op_mutes,
+    [SVI_COMMAND_KEYS] = op_keys,       [SVI_COMMAND_MUTE] = op_mute,     [SVI_COMMAND_MUTES] = op_mutes,
     [SVI_COMMAND_UNMUTE] = op_apply,
 };
 

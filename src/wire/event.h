@@ -63,8 +63,8 @@ struct svi_alert_event {
     bool several;         /* of novelty: other features than that one have been at their level; not sent */
     int64_t found, still_open; /* of a mute: alerts that opened under it; of these, alerts still open */
     const char *reason;        /* of a mute: its reason; else NULL */
-    const char *rule;     /* of a rule: its name; else NULL */
-    int sensors;          /* of a rule: sensors reported; in a close, those that were */
+    const char *rule;          /* of a rule: its name; else NULL */
+    int sensors;               /* of a rule: sensors reported; in a close, those that were */
     const struct svi_contribution *top; /* [count] largest first */
     int count;
     const char *text; /* for people */
