@@ -43,8 +43,8 @@ static void stream_mutes_end(svi_stream *s, struct svi_mute *mute, double time) 
                               .ts = time};
     mute->ended = true;
     event.as.alert = (struct svi_alert_event){.kind = "mute",
-                                              .alert = mute->id,
-                                              .state = "close",
+                                              .mute = mute->id,
+                                              .state = "ended",
                                               .id = svs_none(),
                                               .since = mute->since,
                                               .found = mute->found,
