@@ -17,13 +17,18 @@ bool svi_duration_read(const char *text, size_t length, double *seconds) {
         return false;
     memcpy(copy, text, length);
     copy[length] = '\0';
-    /* The digits are counted first, because strtod also takes signs, hexadecimals, NaN and infinities. */
-    if (strspn(copy, "0123456789.") == 0)
+    /* The digits are cut off first, because strtod also takes signs, exponents, hexadecimals and NaN. */
+    const size_t digits = strspn(copy, "0123456789.");
+    char number[MAX_TEXT];
+    memcpy(number, copy, digits);
+    number[digits] = '\0';
+    *seconds = strtod(number, &end);
+    if (digits == 0 || *end != '\0')
         return false;
-    *seconds = strtod(copy, &end);
-    end += *end == ' ' && end[1] != '\0';
+    const char *unit = copy + digits;
+    unit += *unit == ' ' && unit[1] != '\0';
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strcmp(end, units[i].name) == 0) {
+        if (strcmp(unit, units[i].name) == 0) {
             *seconds *= units[i].seconds;
             return *seconds <= MAX_SECONDS;
         }
