@@ -106,20 +106,26 @@ static bool cmd_ctl_is(const struct cli_args *a, const char *operation) {
     return strcmp(a->positional[0], operation) == 0;
 }
 
-/* Words without a sign that an operation takes: mute KEY SENSOR, unmute ID. */
+static bool cmd_ctl_has(const struct cli_args *a, const char *key) {
+    for (int i = 1; i < a->positional_count; i++)
+        if (names_key(a->positional[i], key))
+            return true;
+    return false;
+}
+
+/* Words without a sign that an operation takes: mute KEY SENSOR, less those that are written key=... and
+ * sensor=...; unmute ID. */
 static int cmd_ctl_bare_words(const struct cli_args *a) {
-    return cmd_ctl_is(a, "mute") ? 2 : cmd_ctl_is(a, "unmute") ? 1 : 0;
+    if (cmd_ctl_is(a, "mute"))
+        return 2 - cmd_ctl_has(a, "key") - cmd_ctl_has(a, "sensor");
+    return cmd_ctl_is(a, "unmute") && !cmd_ctl_has(a, "mute") ? 1 : 0;
 }
 
 /* Packs these words. The first one of a mute is the key in a stream with keys, else the sensor, which the
  * process knows (`name`); after key=..., it is the sensor. A mute also states the user. */
 static void cmd_ctl_bare(const struct cli_args *a, struct svi_pack *p) {
     const char *user = getenv("LOGNAME") ? getenv("LOGNAME") : getenv("USER");
-    bool keyed = false, signed_off = false;
-    for (int i = 1; i < a->positional_count; i++) {
-        keyed = keyed || names_key(a->positional[i], "key");
-        signed_off = signed_off || names_key(a->positional[i], "who");
-    }
+    const bool keyed = cmd_ctl_has(a, "key");
     for (int i = 1, bare = 0; i < a->positional_count; i++) {
         const char *word = a->positional[i];
         if (strchr(word, '='))
@@ -131,7 +137,7 @@ static void cmd_ctl_bare(const struct cli_args *a, struct svi_pack *p) {
         else
             svi_pack_text(p, word);
     }
-    if (cmd_ctl_is(a, "mute") && !signed_off && user && strlen(user) <= SVS_NAME_MAX)
+    if (cmd_ctl_is(a, "mute") && !cmd_ctl_has(a, "who") && user && strlen(user) <= SVS_NAME_MAX)
         svi_put_text(p, "who", user);
 }
 
@@ -143,8 +149,7 @@ static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *reques
     cmd_ctl_switches(a, &p);
     svi_put_text(&p, "op", a->positional[0]);
     cmd_ctl_pairs(a, &p, true);
-    if (cmd_ctl_bare_words(a) > 0)
-        cmd_ctl_bare(a, &p);
+    cmd_ctl_bare(a, &p);
     if (inner) {
         svi_pack_key(&p, inner);
         const struct svi_open_map within = svi_pack_open(&p);
