@@ -425,6 +425,18 @@ static void add_detector(const struct svi_alert_stage *s, enum svi_alert_change 
     e->over = closes ? 1 : f->over;
 }
 
+/* Which feature the alert is about, for mutes of a sensor: that of the leading detector, if it has one, and
+ * whether the episode has found others too. */
+static void report_lead(const struct svi_alert_stage *s, const struct svi_schema *schema,
+                        struct svi_alert_event *event) {
+    const struct svi_alert_policy *d = &s->policy;
+    const int lead = s->evidence[d->lead].feature;
+    const int own = lead >= 0 ? lead : event->count > 0 ? event->top[0].column : -1;
+    event->lead = lead >= 0 ? svi_schema_name(schema, lead) : NULL;
+    for (int i = 0; i < d->feature_count; i++)
+        event->several = event->several || (d->features[i] >= 0 && d->features[i] != own);
+}
+
 bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                              const struct svi_alert_subject *of, enum svi_alert_change change,
                              struct svi_alert_report *out) {
@@ -446,6 +458,7 @@ bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_alert_s
                                           .text = out->text};
     if (svi_alert_policy_is_on(&s->policy)) {
         add_detector(s, change, &out->event);
+        report_lead(s, of->schema, &out->event);
         write_episode(s, sample, of, change, out);
     } else {
         write_line(s, sample, of, change, out);

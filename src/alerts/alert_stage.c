@@ -324,10 +324,16 @@ static void alert_stage_keep(struct svi_alert_stage *s) {
                               s->evidence[i].surprise);
 }
 
-svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err) {
+svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t *number, bool is_true, svs_error *err) {
     if (!svi_alert_stage_has_policy(s))
         return svi_fail(err, SVS_UNAVAILABLE,
                         "alerts are kept for a verdict only under alert.budget, which is none");
+    if (*number == 0 && (*number = svi_verdicts_last(&s->verdicts)) == 0)
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "no alert accepts a verdict: of the last %d of kind novelty, if there are any, each has "
+            "its verdict",
+            SVI_VERDICT_EPISODES);
     /* All memory first: a verdict is final and must not stop half-way. What it teaches may fill parts, so the
      * next sample asks for capacity again. */
     s->capacity = -1;
@@ -335,7 +341,7 @@ svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool
         SVI_TRY(svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err));
         SVI_TRY(svi_alert_policy_reserve(&s->policy, true, err));
     }
-    return svi_verdicts_give(&s->verdicts, &s->policy, s->detector, number, is_true, err);
+    return svi_verdicts_give(&s->verdicts, &s->policy, s->detector, *number, is_true, err);
 }
 
 /* Changes the alert: by the evidence under a budget, else by p. */
@@ -383,7 +389,7 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     /* Sensors assess every sample, even before the lags are full, because they need no row. The clock is read
      * once, so that all detectors see the same time. */
     struct svi_moment moment;
-    struct svi_detector_sample seen = {.x = r->x, .moment = &moment};
+    struct svi_detector_sample seen = {.x = r->x, .moment = &moment, .unlearned = sample->unlearned};
     if (svi_alert_policy_is_on(&s->policy)) /* only then does a detector ask for it */
         svi_context_moment(alert_stage_clock(s, sample), &moment);
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
@@ -410,6 +416,8 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
         svi_detectors_date(&s->detectors, s->evidence);
     if (change == SVI_ALERT_OPEN)
         alert_stage_date(s, sample);
+    if (sample->unlearned)
+        svi_budget_pass_over(&s->policy.budget);
     return change;
 }
 
@@ -424,7 +432,9 @@ struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s) 
 }
 
 void svi_alert_stage_learn(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
-    if (s->judged)
+    if (s->judged && sample->unlearned)
+        svi_detector_pass_over(s->detector);
+    else if (s->judged)
         s->refused += svi_detector_learn(s->detector, sample->labelled) == SVI_LEARN_RESULT_REFUSED;
     if (s->on)
         alert_stage_note_full(s);

@@ -19,6 +19,8 @@
 
 #define SVI_ALERT_STAGE_COLUMNS 4096 /* largest features x lags */
 
+struct svi_unlearned;
+
 struct svi_alert_stage_options {
     bool on; /* false: the other members are ignored */
     struct svi_detector_options novelty;
@@ -38,6 +40,7 @@ struct svi_alert_sample {
     double time;         /* engine time, seconds */
     bool timed;          /* the sample brought its own time */
     bool labelled;       /* the sample has a label */
+    const struct svi_unlearned *unlearned; /* columns that are not learned (mutes.h); NULL: none */
 };
 
 /* One sample of d features, and its lags. */
@@ -132,9 +135,10 @@ bool svi_alert_stage_has_policy(const struct svi_alert_stage *s);
 void svi_alert_stage_policy_archive(struct svi_archive *a, struct svi_alert_stage *s);
 void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_stage *s);
 
-/* A person marks the alert of that number true or false. SVS_UNAVAILABLE: `err` says why no verdict on it is
- * possible (any more). Other errors: SVS_NO_MEMORY. */
-svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err);
+/* A person marks the alert *number true or false; 0: the last one that accepts a verdict, which is written
+ * back. SVS_UNAVAILABLE: `err` says why no verdict on it is possible (any more). Other errors:
+ * SVS_NO_MEMORY. */
+svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t *number, bool is_true, svs_error *err);
 
 /* A sample was left out: the next one is not the successor of the last one, so the lags start again. */
 void svi_alert_stage_gap(struct svi_alert_stage *s);

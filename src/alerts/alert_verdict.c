@@ -96,6 +96,15 @@ static struct svi_verdict_episode *verdict_find(struct svi_verdicts *v, int64_t 
     return newest;
 }
 
+int64_t svi_verdicts_last(const struct svi_verdicts *v) {
+    const struct svi_verdict_episode *last = NULL;
+    for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
+        if (v->of[i].number > 0 && v->of[i].verdict == SVI_VERDICT_NONE &&
+            (!last || v->of[i].tag > last->tag))
+            last = &v->of[i];
+    return last ? last->number : 0;
+}
+
 void svi_verdicts_renew(struct svi_verdicts *v) {
     for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
         v->of[i].rows = 0;

@@ -386,6 +386,12 @@ void svi_budget_end(struct svi_budget *b) {
         budget_levels(b);
 }
 
+void svi_budget_pass_over(struct svi_budget *b) {
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        b->detector[i].now = (struct svi_budget_peak){0};
+    b->share.reached = 0;
+}
+
 void svi_budget_set(struct svi_budget *b, double a_day, double interval) {
     const bool other = a_day != b->a_day;
     b->a_day = a_day;

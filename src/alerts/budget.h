@@ -148,6 +148,10 @@ void svi_budget_mark(struct svi_budget *b, int64_t episode);
 /* Ends a row; at fixed numbers of rows the levels are set. */
 void svi_budget_end(struct svi_budget *b);
 
+/* After the end of a row that must not raise levels: the excursions under way are dropped, so that neither
+ * the past nor the pool gets to know them. */
+void svi_budget_pass_over(struct svi_budget *b);
+
 /* That alert was a true one: its excursions leave the past, and levels are set. */
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode);
 

@@ -49,12 +49,14 @@ struct svi_evidence {
 struct svi_moment;
 struct svi_judgement;
 struct svi_alert_fact;
+struct svi_unlearned;
 
 /* A sample as detectors see it. All of it belongs to the caller. */
 struct svi_detector_sample {
-    const double *x;                 /* its values, NAN where one is missing */
-    const struct svi_moment *moment; /* its time */
-    const struct svi_judgement *row; /* novelty's judgement of the row; NULL: not known yet */
+    const double *x;                       /* its values, NAN where one is missing */
+    const struct svi_moment *moment;       /* its time */
+    const struct svi_judgement *row;       /* novelty's judgement of the row; NULL: not known yet */
+    const struct svi_unlearned *unlearned; /* columns that leave no trace in the past (mutes.h); NULL: none */
 };
 
 /* What an engine reserves capacity for. */

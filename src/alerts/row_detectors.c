@@ -80,8 +80,10 @@ static void row_detectors_assess(void *state, const struct svi_detector_sample *
     float u[SERIES];
     if (m->bin != r->deviations.bin || r->pace.rows % REFRESH == 0)
         svi_deviations_turn_to(&r->deviations, m->bin);
-    /* LASTING includes the row at hand: it reports the evidence up to and with it. */
-    svi_lasting_add(&r->lasting, &rank);
+    /* LASTING includes the row at hand: it reports the evidence up to and with it. A row under a mute does
+     * not count, or what lasts would go on after the mute. */
+    if (!sample->unlearned)
+        svi_lasting_add(&r->lasting, &rank);
     const bool early = r->pace.rows < SVI_BLOCKS * SVI_BLOCK_MIN_ROWS;
     /* `extreme` extends p beyond the ranks: otherwise no surprise could exceed log10 of the number
      * of scores. */
@@ -95,6 +97,8 @@ static void row_detectors_assess(void *state, const struct svi_detector_sample *
     }
     evidence[SVI_DETECTOR_LASTING].over = svi_lasting_over(&r->lasting);
     evidence[SVI_DETECTOR_LASTING].since = evidence[SVI_DETECTOR_LASTING].over;
+    if (sample->unlearned)
+        return;
     /* The row is learned last: no row is assessed by a past that contains it. */
     svi_block_tails_add(&r->tails, u);
     svi_deviations_learn(&r->deviations, m->bin, v,

@@ -150,12 +150,19 @@ static bool beyond_together(const struct svi_rules *r, int j) {
     return others;
 }
 
-/* All sensors whose values are held back are in a new state. */
-static void beyond_settle_all(struct svi_rules *r) {
-    r->state_row = r->rows;
+/* A sensor is in a new state; under a mute that teaches nothing. */
+static void beyond_enters_state(struct svi_rules *r, int j) {
+    if (!svi_unlearned_has(r->unlearned, j))
+        r->state_row = r->rows;
+}
+
+/* All sensors whose values are held back are in a new state; j is the one at hand. */
+static void beyond_settle_all(struct svi_rules *r, int j) {
+    beyond_enters_state(r, j);
     for (int k = 0; k < r->d; k++)
         if (r->hits[k]) {
-            beyond_take(r, k, r->held[k]);
+            if (!svi_unlearned_has(r->unlearned, k))
+                beyond_take(r, k, r->held[k]);
             beyond_release(r, k);
         }
 }
@@ -190,7 +197,7 @@ static bool beyond_hold(struct svi_rules *r, int j, double v, double time) {
         const bool starts = beyond_starts(r, j, held);
         const bool lasts = r->hits[j] == REST_HITS, moves = r->seen.run[j] < WINDOW;
         if (beyond_together(r, j) || (starts && lasts && moves)) {
-            beyond_settle_all(r);
+            beyond_settle_all(r, j);
             return false;
         }
         if (starts && !lasts)
@@ -211,9 +218,11 @@ static void beyond_drained(struct svi_rules *r, int j, double time) {
     const double spike = young ? fmax(SURE, SPIKE * beyond_share(r->seen.values[j])) * svi_rules_range(r, j)
                                : beyond_margins(r, side, j, excess).sure;
     beyond_release(r, j);
-    if (state)
+    const bool learned = !svi_unlearned_has(r->unlearned, j);
+    if (state && learned)
         beyond_take(r, j, held);
-    else if (!(excess > spike) || !beyond_add(r, side, j, held, excess, r->held_since[j], time))
+    else if (!state && (!(excess > spike) || !beyond_add(r, side, j, held, excess, r->held_since[j], time)) &&
+             learned)
         svi_records_end_reported(&r->records, svi_rules_series(r, side, j),
                                  side == SVI_RULES_DOWN ? -held : held);
 }
@@ -241,7 +250,8 @@ static void beyond_off(struct svi_rules *r) {
 
 /* The value counts as seen, and values up to `bound` need no check again. */
 static bool beyond_passes(struct svi_rules *r, enum svi_rules_side side, int j, double bound) {
-    r->records.check[svi_rules_series(r, side, j)] = bound;
+    if (!svi_unlearned_has(r->unlearned, j))
+        r->records.check[svi_rules_series(r, side, j)] = bound;
     return false;
 }
 
@@ -257,7 +267,7 @@ static bool beyond_assess(struct svi_rules *r, int j, double v, double time) {
     if (r->seen.values[j] < FEWEST)
         return beyond_passes(r, side, j, height);
     if (!(range > 0)) {
-        r->state_row = r->rows; /* the first change of a constant */
+        beyond_enters_state(r, j); /* the first change of a constant */
         return beyond_passes(r, side, j, height);
     }
     const bool young = svi_rules_young(r, j);
@@ -270,7 +280,7 @@ static bool beyond_assess(struct svi_rules *r, int j, double v, double time) {
         return beyond_passes(r, side, j, fmax(height, bound));
     }
     if (young && beyond_is_state(r, j, v)) {
-        r->state_row = r->rows;
+        beyond_enters_state(r, j);
         return beyond_passes(r, side, j, height);
     }
     /* A fall waits, so that all sensors of a machine that stops are known when the first is reported. */

@@ -1,6 +1,10 @@
 /* Columns and their rules, then the line of an alert, then its event. Each rule brings its own words
  * (rules_internal.h: text, again). What all lines have in common is here: the stream, several sensors, how
- * long, since when. */
+ * long, since when.
+ *
+ * A limit of the settings may be about a column of all keys, or of the keys that match a pattern; which one
+ * holds is decided once for each column of an engine (report_limit), when its columns or the settings have
+ * changed. */
 #include "alerts/rule_report.h"
 
 #include <math.h>
@@ -8,35 +12,79 @@
 #include <string.h>
 
 #include "alerts/rules_internal.h"
+#include "base/text.h"
 #include "data/cell.h"
 
 #define LINE_SENSORS 3 /* most sensors named in a line */
 
 /* ---- columns */
 
-/* The limit of a column in the setting, by name, or by number for a column without one. False: none. */
-static bool report_limit(const char *limits, int feature, const char *name, struct svi_limit *limit) {
+static bool report_has_name(const struct svi_schema *schema, int j, const char *name, size_t length) {
     char number[16];
-    const char *shown = name ? name : number;
-    snprintf(number, sizeof number, "%d", feature);
-    while (svi_limit_next(&limits, limit))
-        if (limit->length == strlen(shown) && memcmp(limit->column, shown, limit->length) == 0)
+    const char *own = svi_schema_name(schema, j);
+    snprintf(number, sizeof number, "%d", j);
+    own = own ? own : number;
+    return strlen(own) == length && memcmp(own, name, length) == 0;
+}
+
+static bool report_has_column(const void *user, const char *name, size_t length) {
+    const struct svi_schema *schema = user;
+    for (int j = 0; j < schema->shape.d; j++)
+        if (report_has_name(schema, j, name, length))
             return true;
     return false;
+}
+
+/* How specific an entry is to a key: 0: to none; the key itself is more than a pattern, a longer pattern more
+ * than a shorter one. -1: it is of other keys. */
+static int limit_rank(const struct svi_limit *limit, size_t column, const char *key) {
+    if (column == 0)
+        return 0;
+    if (!svi_text_matches(limit->column, column - 1, key))
+        return -1;
+    return memchr(limit->column, '*', column - 1) ? (int)column : INT32_MAX;
+}
+
+/* The limit of column j in the setting, by name, or by number for a column without one: the most specific one
+ * to the key (NULL: the stream has none). False: none. */
+static bool report_limit(const struct svi_settings *s, const struct svi_schema *schema, int j,
+                         const char *key, struct svi_limit *limit) {
+    const bool keyed = svi_settings_keyed(s);
+    const char *limits = s->limits, *name = svi_schema_name(schema, j);
+    char number[16];
+    struct svi_limit one;
+    int best = -1;
+    snprintf(number, sizeof number, "%d", j);
+    name = name ? name : number;
+    const size_t length = strlen(name);
+    while (svi_limit_next(&limits, &one)) {
+        /* The end of the entry first: all columns are asked only of the few entries that have the name there.
+         */
+        const size_t column = one.length - length;
+        if (one.length < length || (!keyed && column > 0) || memcmp(one.column + column, name, length) != 0 ||
+            svi_limit_column(&one, keyed, report_has_column, schema) != column)
+            continue;
+        const int rank = limit_rank(&one, column, key ? key : "");
+        if (rank <= best)
+            continue;
+        best = rank;
+        *limit = one;
+    }
+    return best >= 0;
 }
 
 /* Decides the rules of column j. Order matters: the more specific statement comes last. A context column is
  * not judged; a sparse row cannot lack a value; a given limit holds in spite of both; derived columns (one of
  * a category's, the calendar's) have no rule at all. */
 static void report_bind(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
-                        int j) {
+                        const char *key, int j) {
     const char *name = svi_schema_name(schema, j);
     struct svi_limit limit = {0};
     const bool context = name && svi_span_listed((struct svi_span){name, name + strlen(name)}, s->context);
     int kind = context ? SVI_RULES_MISSED : SVI_RULES_MISSED | SVI_RULES_JUDGED;
     if (schema->shape.kind == SVI_SPARSE)
         kind = 0;
-    if (report_limit(s->limits, j, name, &limit))
+    if (report_limit(s, schema, j, key, &limit))
         kind |= SVI_RULES_LIMITED;
     if (schema->columns && (schema->one_hot[j] || schema->owner[j] < 0))
         kind = 0;
@@ -44,10 +92,10 @@ static void report_bind(struct svi_rules *r, const struct svi_settings *s, const
 }
 
 void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
-                      int d) {
+                      const char *key, int d) {
     const int columns = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
     for (int j = 0; j < columns; j++)
-        report_bind(r, s, schema, j);
+        report_bind(r, s, schema, key, j);
     svi_rules_bound(r, columns);
 }
 

@@ -21,9 +21,10 @@
 
 /* Sets the rules of the first d columns, for which there is capacity. Numeric columns are judged unless they
  * are in `context`; columns of words and of the calendar have no rules; in a sparse row no value counts as
- * missing. Limits are matched by the name of a column, or by its number where it has none. */
+ * missing. Limits are matched by the name of a column, or by its number where it has none, and by the key
+ * that the stream is one of (NULL: none). */
 void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
-                      int d);
+                      const char *key, int d);
 
 /* An event and the memory it points to. Do not copy. */
 struct svi_rule_report {

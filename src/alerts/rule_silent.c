@@ -26,7 +26,7 @@ static double silent_mean(const struct svi_rules *r) {
 }
 
 void svi_rules_arrive(struct svi_rules *r, double arrival) {
-    const double gap = arrival - r->arrived;
+    const double gap = arrival - r->arrived, pause = r->pause, silence = r->silence;
     /* A reported silence is left out of the mean and raises the longest pause only when one as long was
      * reported before: a fault must not make the rule patient. */
     if (r->waits && gap >= 0) {
@@ -39,6 +39,10 @@ void svi_rules_arrive(struct svi_rules *r, double arrival) {
             r->spent += gap;
             r->intervals++;
         }
+    }
+    if (r->unlearned && r->unlearned->all) {
+        r->pause = pause;
+        r->silence = silence;
     }
     r->arrived = arrival;
     r->waits = true;
@@ -69,8 +73,9 @@ void svi_rules_pass(struct svi_rules *r, double now) {
     if (!m)
         return;
     m->well = m->bad = 0;
-    struct svi_rules_alert *a = &r->alerts[m->alert];
-    a->severity = svi_rules_severity(r, a, now);
+    struct svi_rules_alert *a = m->alert >= 0 ? &r->alerts[m->alert] : NULL;
+    if (a)
+        a->severity = svi_rules_severity(r, a, now);
 }
 
 double svi_rules_arrived(const struct svi_rules *r) {

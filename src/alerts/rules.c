@@ -260,10 +260,10 @@ static void rules_join(struct svi_rules *r, struct svi_rules_alert *a) {
 /* Removes a member; with the last one its alert closes. The members after it move down by one place, so loops
  * that remove run from the end. */
 static void rules_remove(struct svi_rules *r, struct svi_rules_member *m) {
-    struct svi_rules_alert *a = &r->alerts[m->alert];
+    struct svi_rules_alert *a = m->alert >= 0 ? &r->alerts[m->alert] : NULL;
     if (m->feature >= 0)
         r->open_rules[m->feature] &= (uint8_t) ~(1U << m->rule);
-    if (--a->members == 0)
+    if (a && --a->members == 0)
         rules_change(r, a, SVI_ALERT_CLOSE);
     const size_t at = (size_t)(m - r->open);
     memmove(m, m + 1, ((size_t)r->open_count - at - 1) * sizeof *m);
@@ -290,6 +290,8 @@ void svi_rules_renew(struct svi_rules *r, int feature) {
 void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
     (void)svi_rule_settings_read(s->alert_rules, s->alert_absent, s->limits, &r->o,
                                  NULL); /* the settings were checked before */
+    (void)svi_rule_delays_read(s->alert_ondelay, false, r->o.on_delay, NULL);
+    (void)svi_rule_delays_read(s->alert_offdelay, true, r->o.off_delay, NULL);
     r->group = s->alert_group;
     const bool before = r->any;
     r->any = r->steps = false;
@@ -334,20 +336,18 @@ static int rules_alert(struct svi_rules *r, int rule, double time) {
     return empty;
 }
 
-struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int feature, double since,
-                                       double time) {
-    /* Memory first: without it nothing changes, and the rule tries again with the next row. */
-    const int capacity = r->open_count < r->open_capacity ? r->open_capacity : 2 * r->open_count + 2;
-    const int at = rules_reserve_open(r, capacity) ? rules_alert(r, rule, time) : -1;
+/* A member joins an alert, or opens one. False: there is no place for an alert in this row. */
+static bool rules_enter(struct svi_rules *r, struct svi_rules_member *m, double time) {
+    const int at = rules_alert(r, m->rule, time);
     if (at < 0)
-        return NULL;
+        return false;
     struct svi_rules_alert *a = &r->alerts[at];
     if (!a->open) {
         *a = (struct svi_rules_alert){.open = true,
-                                      .since = since,
-                                      .since_row = r->rows,
+                                      .since = m->since,
+                                      .since_row = m->since_row,
                                       .opened = time,
-                                      .first = feature,
+                                      .first = m->feature,
                                       .reported_at = r->elapsed};
         a->joined_at = r->elapsed - JOIN_EVERY; /* the first sensor that joins does not wait */
         r->opened++;
@@ -356,26 +356,56 @@ struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int featur
         rules_join(r, a);
     }
     /* The alert is dated back to the earliest start of its members. */
-    a->since = since < a->since ? since : a->since;
+    a->since = m->since < a->since ? m->since : a->since;
+    a->since_row = m->since_row < a->since_row ? m->since_row : a->since_row;
     a->members++;
     a->total++;
-    struct svi_rules_member *m = &r->open[r->open_count++];
-    *m = (struct svi_rules_member){.rule = rule, .feature = feature, .alert = at, .since = since};
+    m->alert = at;
+    m->shown = m->excess;
+    return true;
+}
+
+/* One more row in which the condition of a member held, the first one included. Once its on-delay is over, it
+ * joins an alert. */
+static void rules_hold_on(struct svi_rules *r, struct svi_rules_member *m, double time) {
+    const struct svi_rule_delay *delay = &r->o.on_delay[m->rule];
+    if (m->alert < 0 && ++m->held >= delay->rows && time - m->held_since >= delay->seconds)
+        (void)rules_enter(r, m, time); /* without a place, with the next row */
+}
+
+struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int feature, double since,
+                                       double time) {
+    /* Memory first: without it nothing changes, and the rule tries again with the next row. */
+    const int capacity = r->open_count < r->open_capacity ? r->open_capacity : 2 * r->open_count + 2;
+    if (!rules_reserve_open(r, capacity))
+        return NULL;
+    struct svi_rules_member *m = &r->open[r->open_count];
+    *m = (struct svi_rules_member){.rule = rule,
+                                   .feature = feature,
+                                   .alert = -1,
+                                   .since = since,
+                                   .since_row = r->rows,
+                                   .held_since = time};
+    rules_hold_on(r, m, time);
+    if (m->alert < 0 && !r->o.on_delay[rule].given)
+        return NULL;
+    r->open_count++;
     if (feature >= 0)
         r->open_rules[feature] |= (uint8_t)(1U << rule);
     return m;
 }
 
-void svi_rules_began(struct svi_rules *r, const struct svi_rules_member *m, double rows) {
-    struct svi_rules_alert *a = &r->alerts[m->alert];
-    const int64_t row = r->rows - (int64_t)rows;
-    a->since_row = row < a->since_row ? row : a->since_row;
+void svi_rules_began(struct svi_rules *r, struct svi_rules_member *m, double rows) {
+    struct svi_rules_alert *a = m->alert >= 0 ? &r->alerts[m->alert] : NULL;
+    m->since_row = r->rows - (int64_t)rows;
+    if (a && m->since_row < a->since_row)
+        a->since_row = m->since_row;
 }
 
 /* NOTHING FLAPS (rules.h): the first value is reported, then what has become more severe (rules_grade), and
  * after UPDATE_EVERY an excess that has doubled. Any other one only replaces the worst value. */
 void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value, double excess) {
-    struct svi_rules_alert *a = &r->alerts[m->alert];
+    struct svi_rules_alert *a = m->alert >= 0 ? &r->alerts[m->alert] : NULL;
     m->bad++;
     m->well = 0;
     if (m->bad == 1 || excess > m->excess) {
@@ -384,7 +414,7 @@ void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value
     }
     if (m->bad == 1) { /* a new member has been reported by svi_rules_add */
         m->shown = excess;
-    } else if (m->excess >= 2 * m->shown && r->elapsed - a->reported_at >= UPDATE_EVERY) {
+    } else if (a && m->excess >= 2 * m->shown && r->elapsed - a->reported_at >= UPDATE_EVERY) {
         m->shown = m->excess;
         rules_update(r, a);
     }
@@ -392,10 +422,15 @@ void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value
 
 /* One more well row of a member. True: it has been well for long enough to be removed: in rows and time, so
  * that neither a fast nor a slow stream flaps, and by rows alone where no time passes. */
-static bool rules_is_well(struct svi_rules_member *m, double time) {
+static bool rules_is_well(const struct svi_rules *r, struct svi_rules_member *m, double time) {
+    const struct svi_rule_delay *delay = &r->o.off_delay[m->rule];
     if (m->well++ == 0)
         m->well_since = time;
     const double lasts = time - m->well_since;
+    if (m->alert < 0) /* its condition did not hold for the on-delay */
+        return true;
+    if (delay->given)
+        return m->well >= delay->rows && lasts >= delay->seconds;
     return (m->well >= 10 && lasts >= 60) || (m->well >= 3 && lasts >= 3600) || m->well >= 1000;
 }
 
@@ -422,25 +457,29 @@ static void rules_watch(struct svi_rules *r, const double *x, double time) {
     for (int i = r->open_count - 1; i >= 0; i--) { /* from the end: a member may be removed */
         struct svi_rules_member *m = &r->open[i];
         const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
+        const bool learned = !svi_unlearned_has(r->unlearned, m->feature);
         double value = m->feature < 0 ? 0 : x[m->feature];
         const double bad = k->badness ? k->badness(r, m, &value) : 0;
+        if (bad > 0)
+            rules_hold_on(r, m, time);
         if (bad > 0 && k->lasts) {
             m->rows++;
             m->well = 0;
         } else if (bad > 0) {
             svi_rules_bad(r, m, value, bad);
-            if (k->normal_after == 0 || m->bad < k->normal_after)
+            if (k->normal_after == 0 || m->bad < k->normal_after || !learned)
                 continue;
             /* The rule enters the value into its records before the member, which holds it, is removed. */
-            r->alerts[m->alert].settled = true;
+            if (m->alert >= 0)
+                r->alerts[m->alert].settled = true;
             k->removed(r, m, true);
             rules_remove(r, m);
         } else if (bad == 0) { /* NaN: no evidence in this row, and the count of well rows stays */
-            if (k->recovers && m->well == 0)
+            if (k->recovers && m->well == 0 && learned)
                 k->recovers(r, m);
-            if (!rules_is_well(m, time))
+            if (!rules_is_well(r, m, time))
                 continue;
-            if (k->removed)
+            if (k->removed && learned)
                 k->removed(r, m, false);
             rules_remove(r, m);
         }
@@ -489,6 +528,9 @@ static const double *rules_gaps(struct svi_rules *r, const double *x, const uint
     if (!gaps && r->gap_count == 0)
         return x;
     r->gap_count = 0;
+    for (int j = 0; r->unlearned && j < d; j++)
+        if (!(gaps && gaps[j]) && svi_unlearned_has(r->unlearned, j))
+            r->gap[j] = 0; /* the end of a gap that does not count as seen */
     for (int j = 0; j < d; j++) {
         const bool missing = gaps && gaps[j];
         r->row[j] = missing ? NAN : x[j];
@@ -520,7 +562,7 @@ enum svi_severity svi_rules_severity(const struct svi_rules *r, const struct svi
         const struct svi_rules_member *m = &r->open[i];
         const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
         const bool timed = k->lasts || k->of_stream;
-        if (&r->alerts[m->alert] != a || (timed && m->well > 0))
+        if (m->alert < 0 || &r->alerts[m->alert] != a || (timed && m->well > 0))
             continue;
         if (m->rest)
             return a->severity;
@@ -545,8 +587,19 @@ static void rules_grade(struct svi_rules *r, double time) {
         a->waits = false;
         rules_update(r, a);
         for (int k = 0; k < r->open_count; k++)
-            if (&r->alerts[r->open[k].alert] == a)
+            if (r->open[k].alert >= 0 && &r->alerts[r->open[k].alert] == a)
                 r->open[k].shown = r->open[k].excess;
+    }
+}
+
+/* Takes what a row must not teach out of it: its values, and the ends of runs and gaps, which would count as
+ * the longest ones seen. To be called before the row is counted. */
+static void rules_pass_over(struct svi_rules *r, const double *x, int d) {
+    for (int j = 0; j < d; j++) {
+        if (!svi_unlearned_has(r->unlearned, j))
+            continue;
+        r->seen.run[j] = x[j] == x[j] && x[j] != r->seen.last[j] ? 0 : r->seen.run[j];
+        r->counted[j] = NAN;
     }
 }
 
@@ -561,6 +614,8 @@ static bool rules_passes(struct svi_rules *r, const double *x, int d, double tim
     const double *beyond = r->open_count + r->holding > 0 ? r->records.most : r->records.check;
     if (r->open_count > 0)
         rules_watch(r, x, time);
+    if (r->unlearned)
+        return false;
     return r->kernels->columns_pass(&r->seen, beyond, r->records.now, x, time, d,
                                     rules_has_steps(r) ? SVI_RULES_SIDES : SVI_RULES_STEP);
 }
@@ -578,6 +633,8 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
     x = rules_gaps(r, x, gaps, d, time);
     if (!rules_passes(r, x, d, time)) {
         rules_assess_all(r, x, d, time);
+        if (r->unlearned)
+            rules_pass_over(r, x, d);
         /* SVI_RULES_STEP sides, up and down: the rule has already entered the steps that count as seen. */
         r->kernels->columns_seen(&r->seen, r->records.now, r->counted, x, time, d, SVI_RULES_STEP);
     }
@@ -615,7 +672,7 @@ struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
         a = rules_pending(r, false, rule);
     r->changed = a != NULL;
     for (int i = 0; a && i < r->open_count && *count < SVI_RULES_TOP; i++)
-        if (&r->alerts[r->open[i].alert] == a)
+        if (r->open[i].alert >= 0 && &r->alerts[r->open[i].alert] == a)
             top[(*count)++] = &r->open[i];
     for (int i = 0; a && i < SVI_RULES_TOP; i++)
         a->features[i] = i < *count ? top[i]->feature : -1;
@@ -693,8 +750,10 @@ void svi_rules_move_times(struct svi_rules *r, double from, double step) {
         rules_shift(&r->gone[j], from, step);
         rules_shift(&r->held_since[j], from, step);
     }
-    for (int i = 0; i < r->open_count; i++)
+    for (int i = 0; i < r->open_count; i++) {
         rules_shift(&r->open[i].well_since, from, step);
+        rules_shift(&r->open[i].held_since, from, step);
+    }
     rules_move_alerts(r, false, from, step);
 }
 
@@ -714,7 +773,10 @@ static void rules_archive_severity(struct svi_archive *a, const char *name, enum
 static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, struct svi_rules_member *m) {
     svi_archive_int(a, "rule", &m->rule, 0, SVI_RULES - 1);
     svi_archive_int(a, "feature", &m->feature, -1, r->d - 1);
-    svi_archive_int(a, "place", &m->alert, 0, ALERTS - 1);
+    svi_archive_int(a, "place", &m->alert, -1, ALERTS - 1);
+    svi_archive_int64(a, "held", &m->held, 0, SVI_COUNT_MAX);
+    svi_archive_double(a, "held since", &m->held_since);
+    svi_archive_int64(a, "since row", &m->since_row, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "bad", &m->bad, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "well", &m->well, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "well since", &m->well_since);
@@ -781,7 +843,8 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         rules_archive_member(a, r, &r->open[i]);
         if (!svi_archive_ok(a))
             return;
-        of[m->alert]++;
+        if (m->alert >= 0)
+            of[m->alert]++;
         if (!svi_archive_loading(a))
             continue;
         silent += m->feature < 0;

@@ -9,10 +9,10 @@
  *     silent   rule_silent.c   no rows at all, by arrival
  *
  * NOTHING FLAPS. A reported sensor stays reported until it has been well for 10 successive rows and a minute,
- * or 3 rows and an hour, or 1000 rows. Sensors that open under one rule within `group` seconds share an
- * alert. It is updated when a sensor joins (at once; further ones within a minute of that wait for its end),
- * when it becomes more severe, and when an excess has doubled, then at least 30 minutes after the last
- * report.
+ * or 3 rows and an hour, or 1000 rows; with an off-delay, for that. With an on-delay, it is reported once its
+ * condition has held for that. Sensors that open under one rule within `group` seconds share an alert. It is
+ * updated when a sensor joins (at once; further ones within a minute of that wait for its end), when it
+ * becomes more severe, and when an excess has doubled, then at least 30 minutes after the last report.
  *
  * NO FAULT MASKS THE NEXT. What is reported does not count as seen until it has been reported twice; the
  * third time it is normal. A value beyond its bound for 1000 rows becomes normal, and the alert closes.
@@ -23,6 +23,7 @@
 
 #include "alerts/alert.h"
 #include "alerts/alert_severity.h"
+#include "alerts/mutes.h"
 #include "alerts/records.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
@@ -38,10 +39,13 @@ enum { SVI_RULES_LIMITED = 1, SVI_RULES_JUDGED = 2, SVI_RULES_MISSED = 4 };
 /* A sensor, or the stream, that is reported under a rule. */
 struct svi_rules_member {
     int rule, feature; /* enum svi_rule; column, or -1: the stream */
-    int alert;         /* its index in svi_rules.alerts */
+    int alert;         /* its index in svi_rules.alerts; -1: its on-delay is not over */
+    int64_t held;      /* while it is not: rows in which the condition has held, and the time of the first */
+    double held_since;
     int64_t bad, well; /* bad rows since it opened; successive well rows up to now */
     double well_since; /* time of the first of these well rows */
     double since;      /* when it began, seconds */
+    int64_t since_row; /* svi_rules.rows then, the row included */
     double value;      /* the worst so far */
     double low, high; /* limits, or the earlier range; for stuck and absent `high` is rows, the most before */
     double excess, shown; /* largest excess; the one last reported */
@@ -102,9 +106,11 @@ struct svi_rules {
     bool left_out;                 /* a row has left out columns instead of marking them as missing */
     struct svi_rules_member *open; /* owned */
     int open_count, open_capacity;
-    bool changed;                   /* there may be something to report */
-    struct svi_rules_alert *alerts; /* SVI_RULES_ALERTS of each rule, owned; NULL: none is open */
-    int64_t opened;                 /* alerts so far */
+    bool changed;                          /* there may be something to report */
+    const struct svi_unlearned *unlearned; /* columns of the row at hand that do not count as seen (mutes.h);
+                                              NULL: all do. Set by the caller before each row */
+    struct svi_rules_alert *alerts;        /* SVI_RULES_ALERTS of each rule, owned; NULL: none is open */
+    int64_t opened;                        /* alerts so far */
 
     /* Of the rule `silent`, by arrival, in seconds. */
     bool waits;            /* rows are expected, so a silence counts */

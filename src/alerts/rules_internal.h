@@ -79,7 +79,7 @@ struct svi_rules_member *svi_rules_member(const struct svi_rules *r, int rule, i
 struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int feature, double since, double time);
 
 /* The member began that many rows before the present one, its alert no later. */
-void svi_rules_began(struct svi_rules *r, const struct svi_rules_member *m, double rows);
+void svi_rules_began(struct svi_rules *r, struct svi_rules_member *m, double rows);
 
 /* Records a bad row of a member: its value, and its excess over the bound. */
 void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value, double excess);

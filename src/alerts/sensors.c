@@ -20,6 +20,7 @@
 #include "alerts/context.h"
 #include "alerts/deviations.h"
 #include "alerts/forecast.h"
+#include "alerts/mutes.h"
 #include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
@@ -530,6 +531,28 @@ static void sensors_learn_steps(struct svi_sensors *s) {
     }
 }
 
+/* Takes columns of the row back out of the rings and the sums, and leaves nothing of them to learn: as if
+ * they had had no value. */
+static void sensors_pass_over(struct svi_sensors *s, const double *x, const struct svi_unlearned *u) {
+    memcpy(s->x, x, (size_t)s->d * sizeof *x);
+    for (int j = 0; j < s->d; j++) {
+        if (!svi_unlearned_has(u, j))
+            continue;
+        for (int i = 0; i < SIGNALS; i++) {
+            if (signals[i].residual != VALUE)
+                s->sum[i * s->d + j] -= s->fresh[signals[i].residual * s->d + j];
+            s->signal[2 * i * s->d + j] = s->signal[(2 * i + 1) * s->d + j] = -INFINITY;
+        }
+        for (int r = 0; r < RESIDUALS; r++) {
+            sensors_ring(s, r, ring_rows[r])[j] = 0;
+            /* A residual of the normal size leaves the deviations as they are. */
+            s->residual[r * s->d + j] = s->pace.rows < WARM ? 0 : s->deviations.now[r * s->d + j];
+        }
+        s->x[j] = s->by_context[j] = s->by_others[j] = NAN;
+        s->odd[j] = 0;
+    }
+}
+
 /* One row: residuals, signals, evidence; then the tails, deviations, forecasts and steps learn it, each from
  * the same residuals. */
 static void sensors_assess(void *state, const struct svi_detector_sample *sample,
@@ -546,6 +569,10 @@ static void sensors_assess(void *state, const struct svi_detector_sample *sample
     sensors_signals(s);
     memset(s->odd, 0, (size_t)s->d);
     sensors_find(s, evidence);
+    if (sample->unlearned) {
+        sensors_pass_over(s, x, sample->unlearned);
+        x = s->x;
+    }
     /* sensors_settle before the forecast learns: it says which sensors that leaves out. */
     sensors_settle(s);
     svi_block_tails_add(&s->tails, s->signal);

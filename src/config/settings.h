@@ -114,6 +114,7 @@ struct svi_settings {
     double alert_group;              /* seconds */
     char alert_rules[SVI_TEXT_MAX];  /* none, or names separated by commas */
     char alert_absent[SVI_TEXT_MAX]; /* none, auto or seconds */
+    char alert_ondelay[SVI_TEXT_MAX], alert_offdelay[SVI_TEXT_MAX]; /* none, or RULE:TIME,... */
     char limits[SVI_FEATURES_MAX];   /* COLUMN:LOW..HIGH, separated by commas */
     char context[SVI_FEATURES_MAX];  /* columns */
     int64_t publish_every;

@@ -525,6 +525,7 @@ static __attribute__((noinline)) void
 engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const svs_step *step, bool scored) {
     struct svi_score score;
     struct svi_alert_report report;
+    struct svi_unlearned unlearned;
     char subject[SVI_SUBJECT];
     if (scored)
         svi_fill_score(e, m, step, &score);
@@ -540,7 +541,8 @@ engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const 
                                             .number = e->kept[SVI_KEPT_SEEN],
                                             .time = e->time,
                                             .timed = !isnan(m->ts),
-                                            .labelled = m->y.kind != SVS_NONE};
+                                            .labelled = m->y.kind != SVS_NONE,
+                                            .unlearned = svi_engine_unlearned(e, m->d, &unlearned)};
     const struct svi_alert_subject of = {&e->schema, svi_engine_subject(e, subject), m->id, e->event_ts};
     const enum svi_alert_change change = svi_alert_stage_assess(e->novelty, &sample);
     const struct svi_alert_scores novelty = svi_alert_stage_scores(e->novelty);
@@ -964,13 +966,17 @@ static svs_code engine_command_sample(svi_engine *e, const struct svi_command *c
                                       : svi_engine_forget(e, id, now, count, err);
 }
 
-static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c, svs_error *err) {
+static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c, int *count, svs_error *err) {
     int64_t number;
     bool is_true;
     svs_code code = svi_command_verdict(c, &number, &is_true, err);
     svi_engine_settle(e);
     svi_engine_share(e);
-    return code == SVS_OK ? svi_alert_stage_verdict(e->novelty, number, is_true, err) : code;
+    if (code == SVS_OK)
+        code = svi_alert_stage_verdict(e->novelty, &number, is_true, err);
+    if (code == SVS_OK && count)
+        *count = (int)number;
+    return code;
 }
 
 svs_code svi_engine_command(struct svi_engine *e, const struct svi_command *c, struct svi_settings *s,
@@ -980,7 +986,7 @@ svs_code svi_engine_command(struct svi_engine *e, const struct svi_command *c, s
     case SVI_COMMAND_LABEL:
         return engine_command_sample(e, c, now, count, err);
     case SVI_COMMAND_ALERT:
-        return engine_command_alert(e, c, err);
+        return engine_command_alert(e, c, count, err);
     case SVI_COMMAND_RESET:
         svi_engine_reset(e);
         return c->keeps_shape ? SVS_OK : svi_engine_prune(e, err);

@@ -20,6 +20,19 @@ static inline void svi_engine_share(struct svi_engine *e) {
         svi_budget_share(&e->novelty->policy.budget, c->policies, c->asked);
 }
 
+/* The columns of a row of d columns at hand that are not learned as normal, in *out; NULL: none, as with
+ * nearly every row. is_muted: is it under a mute at all? */
+const struct svi_unlearned *svi_engine_find_unlearned(const struct svi_engine *e, int d,
+                                                      struct svi_unlearned *out);
+bool svi_engine_is_muted(const struct svi_engine *e);
+static inline bool svi_engine_has_mutes(const struct svi_engine *e) {
+    return e->common->mutes && e->common->mutes->count > 0;
+}
+static inline const struct svi_unlearned *svi_engine_unlearned(const struct svi_engine *e, int d,
+                                                               struct svi_unlearned *out) {
+    return svi_engine_has_mutes(e) ? svi_engine_find_unlearned(e, d, out) : NULL;
+}
+
 /* Replaces the missing values (NAN) of the row as the setting or the message says, and notes in m->gaps where
  * they were. SVS_MISSING_VALUE, SVS_NO_MEMORY. */
 svs_code svi_engine_fill_missing(struct svi_engine *e, struct svi_message *m, svs_error *err);

@@ -4,6 +4,7 @@
 #define SVI_ENGINE_PARTS_H
 
 #include "alerts/alert_report.h"
+#include "alerts/mutes.h"
 #include "alerts/rules.h"
 #include "base/archive.h"
 #include "bank/bank.h"
@@ -28,6 +29,7 @@ struct svi_engine_common {
     struct svi_units *units; /* of the columns; NULL: not kept */
     double policies;         /* number of engines that share alert.budget; 0: it is not shared */
     double asked;            /* common factor of their alert levels */
+    const struct svi_mutes *mutes; /* of all engines; NULL: there are none */
 };
 
 /* Settings with a count of their users: the engines of a stream share them. */

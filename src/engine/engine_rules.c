@@ -82,13 +82,16 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
     if (!r->any)
         return;
     if (!e->rules_follow || m->d != e->rules_d || e->rules_names != e->schema.shape.names_kept) {
-        svi_rules_follow(r, e->s, &e->schema, m->d); /* names may arrive after their columns */
+        svi_rules_follow(r, e->s, &e->schema, e->label, m->d); /* names may arrive after their columns */
         e->rules_d = m->d;
         e->rules_names = e->schema.shape.names_kept;
         e->rules_follow = true;
     }
+    struct svi_unlearned unlearned;
     r->row_seconds = isnan(m->ts) ? e->s->alert_interval : 0;
+    r->unlearned = svi_engine_unlearned(e, m->d, &unlearned);
     svi_rules_row(r, m->x, rules_gaps_of(e, m), m->d, e->time, now);
+    r->unlearned = NULL;
 }
 
 void svi_engine_rules_report(struct svi_engine *e, svs_value id) {
@@ -101,10 +104,13 @@ void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m,
     if (!r->any || r->d == 0) /* before the first accepted row no column is known */
         return;
     if (!e->rules_follow)
-        svi_rules_follow(r, e->s, &e->schema, r->d);
+        svi_rules_follow(r, e->s, &e->schema, e->label, r->d);
     r->row_seconds = isnan(m->ts) ? e->s->alert_interval : 0;
     /* Engine time does not move, since the row is not accepted; the rules see the time it would have. */
+    struct svi_unlearned unlearned;
+    r->unlearned = svi_engine_unlearned(e, m->d, &unlearned);
     svi_rules_row(r, m->x, svi_rules_holes(r, m->x, m->d), m->d, fmax(e->time, own), now);
+    r->unlearned = NULL;
     rules_report(e, m->id, own, NULL);
 }
 

@@ -27,19 +27,21 @@
 #define KEYS_NAMELESS            100000 /* that messages without src begin, where keys.quota is 0 */
 
 static void fleet_root_sink(void *user, const struct svi_event *event) {
-    svi_fleet_send(user, NULL, event);
+    struct svi_fleet *f = user;
+    svi_fleet_send(f, NULL, event, f->stream.root ? f->stream.root->time : -INFINITY);
 }
 
 void svi_fleet_key_sink(void *user, const struct svi_event *event) {
     const struct svi_key_entry *entry = user;
-    svi_fleet_send(entry->fleet, entry, event);
+    svi_fleet_send(entry->fleet, entry, event, entry->engine ? entry->engine->time : -INFINITY);
 }
 
-void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, const struct svi_event *event) {
+void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, const struct svi_event *event,
+                    double time) {
     struct svi_event named = *event;
     named.key = entry ? entry->name : "";
     if (event->topic == SVI_TOPIC_ALERT)
-        svi_fleet_publish_alert(f, &named);
+        svi_stream_publish_alert(&f->stream, &named, time);
     else
         svi_stream_send(&f->stream, &named);
 }
@@ -181,6 +183,7 @@ static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
     /* The key's open alerts leave the totals before its groups are updated, which may publish events of other
      * keys. The engine goes before the entry, which the table frees. */
     f->stream.others.open -= entry->last.open;
+    svi_stream_mutes_drop(&f->stream, entry->name);
     svi_fleet_groups_drop(f, entry);
     svi_engine_free(&entry->engine);
     svi_key_queue_leave(&f->queue, entry);
@@ -295,6 +298,7 @@ void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool 
     struct svi_key_finds own;
     /* The root has no entry: what its alert policy found since the last time is kept in f->found instead of
      * entry->last.finds. */
+    svi_stream_mutes_time(&f->stream, entry ? entry->engine->time : f->stream.root->time);
     if (!entry) {
         svi_fleet_finds(f->stream.root, &own);
         svi_fleet_find_alike(f, &f->found, &own);
@@ -711,6 +715,7 @@ static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
                                                     .guest = fleet_unkeyed,
                                                     .reserve = svi_fleet_reserve_note,
                                                     .reach = svi_fleet_note,
+                                                    .alert = svi_fleet_publish_alert,
                                                     .settle = fleet_settle,
                                                     .sections = fleet_sections,
                                                     .section_count =

@@ -333,15 +333,16 @@ static bool group_close(struct svi_fleet *f, struct svi_key_entry *entry, const 
     return !alone;
 }
 
-void svi_fleet_publish_alert(struct svi_fleet *f, const struct svi_event *event) {
-    struct svi_event own = *event;
+void svi_fleet_publish_alert(svi_stream *s, struct svi_event *event, bool alone) {
+    struct svi_fleet *f = svi_fleet_of(s);
     struct svi_key_entry *entry =
         event->key[0] ? svi_key_table_find(f->table, event->key, strlen(event->key)) : NULL;
-    const bool taken = group_is(event, "open")     ? group_open(f, entry, event)
-                       : group_is(event, "update") ? group_update(f, entry, &own)
+    const bool taken = alone                       ? false
+                       : group_is(event, "open")   ? group_open(f, entry, event)
+                       : group_is(event, "update") ? group_update(f, entry, event)
                                                    : group_close(f, entry, event);
     if (!taken)
-        group_send(f, entry, &own);
+        group_send(f, entry, event);
 }
 
 /* ---- by itself */

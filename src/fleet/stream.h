@@ -8,6 +8,7 @@
 #ifndef SVI_STREAM_H
 #define SVI_STREAM_H
 
+#include "alerts/mutes.h"
 #include "engine/engine.h"
 #include "engine/entry.h"
 
@@ -143,6 +144,13 @@ void svi_stream_take(svi_stream *stream, struct svi_engine_change **change, doub
  * calls. */
 void svi_stream_publish_due(svi_stream *s, double now);
 void svi_stream_publish_stats(svi_stream *s, svi_engine *of, double now); /* of one engine; NULL: of all */
+
+/* ---- mutes: silence on purpose (alerts/mutes.h), changed by the commands mute and unmute */
+
+/* The mutes of the stream, to be read; and the number of existing keys that one of them covers, -1 for a
+ * stream without keys. */
+const struct svi_mutes *svi_stream_mutes(svi_stream *s);
+int64_t svi_stream_mute_keys(svi_stream *s, const struct svi_mute *mute);
 
 /* ---- settle */
 

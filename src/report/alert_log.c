@@ -153,8 +153,9 @@ static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_even
         svi_progress_clear(l->progress);
     if (known)
         svi_human_span(span, l->by_rows, lasted);
-    fprintf(l->lines, "%-19s  #%" PRId64 " %s%s%s: %s\n", svi_human_place(when, l->by_rows, at), a->alert,
-            closes ? "closed" : a->state, known ? " after " : "", span, a->text ? a->text : "");
+    fprintf(l->lines, "%-19s  %s%" PRId64 " %s%s%s: %s\n", svi_human_place(when, l->by_rows, at),
+            a->reason ? "mute " : "#", a->reason ? a->mute : a->alert, closes ? "closed" : a->state,
+            known ? " after " : "", span, a->text ? a->text : "");
 }
 
 /* Packs one event for programs. Beyond SVI_ALERT_LOG_EVENTS they are only counted, so that memory stays
@@ -201,6 +202,8 @@ static void alert_log_alert(struct svi_alert_log *l, const struct svi_event *eve
         alert_log_keep(l, event, at);
     if (l->plot && opens)
         svi_alert_plot_mark(l->plot, a);
+    if (a->reason) /* the end of a mute is no alert */
+        return;
     if (closes)
         alert_log_close(l, episode, at);
     else

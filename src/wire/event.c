@@ -184,7 +184,12 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     svi_put_int(p, "alert", a->alert);
     svi_put_text(p, "state", a->state);
     svi_put_value(p, "id", a->id);
-    if (a->rule) {
+    if (a->reason) {
+        svi_put_int(p, "mute", a->mute);
+        svi_put_int(p, "found", a->found);
+        svi_put_int(p, "still_open", a->still_open);
+        svi_put_text(p, "reason", a->reason);
+    } else if (a->rule) {
         svi_put_text(p, "rule", a->rule);
         svi_put_int(p, "sensors", a->sensors);
         svi_put_text(p, "severity", a->severity);

@@ -47,9 +47,10 @@ struct svi_contribution {
 };
 
 struct svi_alert_event {
-    const char *kind;  /* novelty, quality, rule */
-    int64_t alert;     /* number of the episode, from 1 in each epoch; open, updates and close share it */
-    const char *state; /* open, update, close */
+    const char *kind; /* novelty, quality, rule; or mute: a mute has ended, which is no alert */
+    int64_t alert; /* number of the episode, from 1 in each epoch; open, updates and close share it; 0: of a
+                      mute */
+    const char *state; /* open, update, close; ended, of a mute */
     svs_value id;      /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
     double novelty, membership, p, grade; /* of novelty */
     /* Of novelty under a budget. */
@@ -61,8 +62,13 @@ struct svi_alert_event {
     double since;         /* seconds since 1970 */
     const char *measure;  /* of quality: error (share of wrong predictions) or rmse; else NULL */
     double before, after; /* the measure before the change and since */
-    const char *rule;     /* of a rule: its name; else NULL */
-    int sensors;          /* of a rule: sensors reported; in a close, those that were */
+    const char *lead;     /* of novelty: feature of the leading detector, not sent; NULL: see `top` */
+    bool several;         /* of novelty: other features than that one have been at their level; not sent */
+    int64_t mute;         /* of a mute: its id */
+    int64_t found, still_open; /* of a mute: alerts that opened under it; of these, alerts still open */
+    const char *reason;        /* of a mute: its reason; else NULL */
+    const char *rule;          /* of a rule: its name; else NULL */
+    int sensors;               /* of a rule: sensors reported; in a close, those that were */
     const struct svi_contribution *top; /* [count] largest first */
     int count;
     const char *text; /* for people */
