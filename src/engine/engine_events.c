@@ -8,7 +8,9 @@
  * Figures have two origins: counters kept in e->kept, and the health of the parts, which is read when stats
  * are due. Everything published points into buffers of the engine and is valid during the call of the sink.
  * Read svi_publish, then the topics in order: score, alert, error, model, stats. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -24,8 +26,9 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
     svi_engine_settle(e);
     event->stream = e->s->stream;
     event->epoch = e->epoch;
-    event->seq =
-        e->common->sink_numbers_alerts && event->topic == SVI_TOPIC_ALERT ? 0 : e->seq[event->topic]++;
+    const bool alert = event->topic == SVI_TOPIC_ALERT;
+    const bool numbered = !alert || !(e->common->sink_numbers_alerts || event->as.alert.kept_only);
+    event->seq = numbered ? e->seq[event->topic]++ : 0;
     /* Encoded even while muted, since a later process sends the last model to its subscribers. Without memory
      * late subscribers get the next one. */
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
@@ -100,6 +103,27 @@ void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, d
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
     event.as.alert = r->event;
     alert_number(e, &event.as.alert);
+    svi_publish(e, &event);
+}
+
+/* A verdict is kept among the events of alerts, and not published: nothing has happened to the stream. */
+void svi_publish_verdict(struct svi_engine *e, const struct svi_given_verdict *v, double now) {
+    char subject[SVI_SUBJECT], shown[4 * SVI_SUBJECT], by[4 * SVS_NAME_MAX + 1];
+    char text[sizeof shown + sizeof by + 80];
+    const char *of = svi_subject(e->s->stream, e->label, subject);
+    struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = now};
+    svi_escape(shown, sizeof shown, of, strlen(of));
+    svi_escape(by, sizeof by, v->by, strlen(v->by));
+    snprintf(text, sizeof text, "%s alert %" PRId64 " %s%s%s%s", shown, v->alert,
+             v->confirmed ? "confirmed" : "rejected", by[0] ? " by " : "", by,
+             v->confirmed ? "" : ": nothing was wrong");
+    event.as.alert = (struct svi_alert_event){.kind = "novelty",
+                                              .alert = v->alert,
+                                              .state = SVI_ALERT_VERDICT,
+                                              .kept_only = true,
+                                              .confirmed = v->confirmed,
+                                              .by = v->by[0] ? v->by : NULL,
+                                              .text = text};
     svi_publish(e, &event);
 }
 

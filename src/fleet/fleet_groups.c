@@ -294,6 +294,11 @@ static bool group_close(struct svi_fleet *f, struct svi_key_entry *entry, const 
 
 void svi_fleet_publish_alert(struct svi_fleet *f, const struct svi_event *event) {
     struct svi_event own = *event;
+    /* A group is made of what is published. */
+    if (event->as.alert.kept_only) {
+        svi_stream_send(&f->stream, event);
+        return;
+    }
     struct svi_key_entry *entry =
         event->key[0] ? svi_key_table_find(f->table, event->key, strlen(event->key)) : NULL;
     const bool taken = group_is(event, "open")     ? group_open(f, entry, event)

@@ -80,6 +80,9 @@ static const struct command_part {
              {"y", AT(y)},
              {"alert", AT(alert)},
              {"verdict", AT(verdict)},
+             {"by", AT(by)},
+             {"since", AT(since)},
+             {"epoch", AT(epoch)},
              {"checkpoint", AT(checkpoint)},
              {"without", AT(without)},
              {"like", AT(like)},
@@ -201,5 +204,19 @@ svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool 
         return svi_fail(err, SVS_WRONG_TYPE, "verdict must be given: true, or false where nothing was wrong");
     *number = c->alert.i;
     *is_true = c->verdict.type == SVI_BOOL ? c->verdict.i != 0 : yes;
+    return SVS_OK;
+}
+
+svs_code svi_command_by(const struct svi_command *c, char *by, svs_error *err) {
+    const svs_value v = svi_item_value(&c->by);
+    by[0] = '\0';
+    if (c->by.type == SVI_ITEM_TYPE_COUNT)
+        return SVS_OK;
+    if (c->by.type != SVI_STRING || !is_good_text(v) || memchr(v.as.s, 0, v.length))
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "by is the name of the person who gives the verdict: a string of 1 to %d bytes of UTF-8",
+                        SVS_NAME_MAX);
+    memcpy(by, v.as.s, v.length);
+    by[v.length] = '\0';
     return SVS_OK;
 }

@@ -44,10 +44,26 @@ struct svi_contribution {
     double adds;      /* signed share of the surprise (1 is all of it); > 0: the value is above normal */
 };
 
+/* The last rows of a feature, up to that of the event. Arrays of `count`, oldest first. */
+struct svi_feature_history {
+    const char *feature; /* as in svi_contribution */
+    int column;
+    const double *times;      /* seconds since 1970 */
+    const double *values;     /* NAN: missing */
+    const double *low, *high; /* expected range; NAN: not known; NULL: without these pairs */
+    int count;
+};
+
+#define SVI_ALERT_VERDICT "verdict" /* the state of an event that holds a verdict */
+
 struct svi_alert_event {
     const char *kind;  /* novelty, quality, rule */
+    uint64_t number;   /* of the event among all alert events of the stream, from 1; 0: not numbered */
     int64_t alert;     /* number of the episode, from 1 in each epoch; open, updates and close share it */
-    const char *state; /* open, update, close */
+    const char *state; /* open, update, close, verdict */
+    bool kept_only;    /* it has a number and is kept, but is not published and has no seq */
+    bool confirmed;    /* of a verdict: the alert was right; it has none of the keys from `novelty` to `top` */
+    const char *by;    /* of a verdict: who gave it, as the request states; NULL: not stated */
     svs_value id;      /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
     double novelty, membership, p, grade; /* of novelty */
     /* Of novelty under a budget. */
@@ -64,6 +80,8 @@ struct svi_alert_event {
     const struct svi_contribution *top; /* [count] largest first */
     int count;
     const char *text; /* for people */
+    const struct svi_feature_history *history; /* of an open: [history_count] of the first features of `top` */
+    int history_count;
     /* Of one cause in several stream keys. */
     int64_t keys;             /* number of keys; 0: without these pairs */
     const char *const *named; /* [named_count] the first of them */

@@ -20,10 +20,10 @@ static size_t record_aligned(size_t n) {
 
 /* The strings of an alert, in the order in which they are stored, each with its NUL. NULL is stored as an
  * empty string, and an empty string is read as NULL. */
-#define ALERT_TEXTS 7
+#define ALERT_TEXTS 8
 static void record_texts(struct svi_alert_event *a, const char **text[ALERT_TEXTS]) {
     const char **const all[ALERT_TEXTS] = {&a->kind,    &a->state, &a->judge, &a->severity,
-                                           &a->measure, &a->rule,  &a->text};
+                                           &a->measure, &a->rule,  &a->text,  &a->by};
     memcpy(text, all, sizeof all);
 }
 
