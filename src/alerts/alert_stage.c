@@ -26,6 +26,7 @@
 
 static void alert_stage_drop_detectors(struct svi_alert_stage *s) {
     svi_detectors_clear(&s->detectors);
+    svi_history_clear(&s->history);
     /* The engine compares this with the columns; 0 makes it name the columns of context to new detectors. */
     s->context_d = 0;
 }
@@ -200,6 +201,7 @@ static svs_code alert_stage_reserve_detectors(struct svi_alert_stage *s, int d, 
     bool fresh;
     if (!svi_alert_policy_is_on(&s->policy))
         return SVS_OK;
+    SVI_TRY(svi_history_reserve(&s->history, d, s->options.shared, err));
     SVI_TRY(svi_detectors_reserve(&s->detectors, &shape, &fresh, err));
     /* Only for new detectors: a widened one is a copy and knows its categories. Novelty may know some from
      * before there was a budget. */
@@ -237,7 +239,7 @@ svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may
 /* After a sample: if a part is full, the next sample asks for capacity again. Detectors that own their
  * scratch took all capacity at once and never fill up. */
 static void alert_stage_note_full(struct svi_alert_stage *s) {
-    if (svi_budget_is_full(&s->policy.budget) ||
+    if (svi_budget_is_full(&s->policy.budget) || svi_history_is_full(&s->history) ||
         (s->options.shared &&
          ((s->detector && svi_detector_is_full(s->detector)) || svi_detectors_are_full(&s->detectors))))
         s->capacity = -1;
@@ -275,6 +277,7 @@ void svi_alert_stage_renew(struct svi_alert_stage *s, int feature) {
     svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
     svi_detector_renew(s->detector, s->lags, feature);
     svi_detectors_forget(&s->detectors, feature);
+    svi_history_forget(&s->history, feature);
     /* The column may have become one of context, or stopped being one: the engine names them again. Rows kept
      * for verdicts have the old meaning of the column, so they are not learned any more. */
     s->context_d = 0;
@@ -358,6 +361,7 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     if (!s->detector) /* so far all rows were empty and no column exists */
         return SVI_ALERT_NONE;
     alert_stage_copy(s, sample);
+    svi_history_add(&s->history, r->x, sample->time);
     /* Sensors assess every sample, even before the lags are full, because they need no row. The clock is read
      * once, so that all detectors see the same time. */
     struct svi_moment moment;
@@ -384,6 +388,12 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     /* The second pass adds the detectors of rows to the evidence of the sensors; it does not clear it. */
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
     return alert_stage_alarm(s, sample->time, sample->timed);
+}
+
+void svi_alert_stage_move_times(struct svi_alert_stage *s, double from, double step) {
+    svi_alert_move_times(&s->alert, from, step);
+    svi_budget_move_times(&s->policy.budget, from, step);
+    svi_history_move_times(&s->history, from, step);
 }
 
 struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s) {
@@ -435,6 +445,7 @@ void svi_alert_stage_policy_archive(struct svi_archive *a, struct svi_alert_stag
 void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_stage *s) {
     const struct svi_detector_shape shape = alert_stage_shape(s, s->detector ? s->rows.d : 0);
     svi_detectors_archive(a, &s->detectors, &shape);
+    svi_history_archive(a, &s->history, shape.columns, shape.grows);
 }
 
 double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, int contexts, bool shared) {
@@ -453,6 +464,6 @@ double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, in
     /* 3 x columns: the ring of lags, the row, its columns' contributions; d: the sample (struct
      * svi_alert_stage_rows). */
     return own + svi_detector_memory(&novelty) + (shared ? 0 : svi_verdicts_memory((int)columns)) +
-           (policy ? svi_detectors_memory(&shape) : 0) + (policy && shared ? svi_budget_memory() : 0) +
-           sizeof(double) * (3 * columns + d);
+           (policy ? svi_detectors_memory(&shape) + svi_history_memory(d) : 0) +
+           (policy && shared ? svi_budget_memory() : 0) + sizeof(double) * (3 * columns + d);
 }

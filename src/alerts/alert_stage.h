@@ -12,6 +12,7 @@
 #include "alerts/alert_policy.h"
 #include "alerts/alert_verdict.h"
 #include "alerts/detectors.h"
+#include "alerts/history.h"
 #include "base/archive.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
@@ -64,7 +65,8 @@ struct svi_alert_stage {
     svi_detector *detector; /* NULL before the first sample */
     struct svi_alert_stage_rows rows;
     struct svi_alert alert;
-    struct svi_alert_policy policy; /* used only with a budget, like the next two */
+    struct svi_alert_policy policy; /* used only with a budget, like the next three */
+    struct svi_history history;     /* the last samples, that of svi_alert_stage_assess included */
     struct svi_verdicts verdicts;
     struct svi_detectors detectors; /* besides novelty; above SVI_SENSORS_MAX columns only those of rows */
     int context_d, context_names; /* columns that the engine has searched for context, and their names then */
@@ -148,6 +150,9 @@ void svi_alert_stage_renew(struct svi_alert_stage *s, int feature);
 /* Assesses an accepted sample, for which there is capacity. Returns the change of the alert. */
 enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
                                              const struct svi_alert_sample *sample);
+
+/* Follows a shift of the clock: times after `from` move by `step`. Seconds. */
+void svi_alert_stage_move_times(struct svi_alert_stage *s, double from, double step);
 
 /* Is novelty off, with nothing left to report? */
 static inline bool svi_alert_stage_idle(const struct svi_alert_stage *s) {
