@@ -21,6 +21,30 @@
 
 #define SAMPLE_BYTES 64 /* of a refused element are shown */
 
+/* Of an alert that opens: features with their last values, and how many values. */
+#define HISTORIES    3
+#define HISTORY_ROWS 120
+
+/* Sends an alert that opens, with the last values of the features that contribute most. Nothing of an
+ * alert policy is off in an engine without a history: it has no rows then. */
+static void publish_open(struct svi_engine *e, struct svi_event *event) {
+    struct svi_alert_event *a = &event->as.alert;
+    struct svi_feature_history history[HISTORIES];
+    double times[HISTORIES][HISTORY_ROWS], values[HISTORIES][HISTORY_ROWS];
+    const int count = a->count < HISTORIES ? a->count : HISTORIES;
+    const struct svi_history *h = &e->novelty->history;
+    a->history = history;
+    for (a->history_count = 0; a->history_count < count; a->history_count++) {
+        const int i = a->history_count;
+        const int rows = svi_history_column(h, a->top[i].column, HISTORY_ROWS, values[i], times[i]);
+        if (rows == 0)
+            break;
+        history[i] = (struct svi_feature_history){times[i], values[i], rows};
+    }
+    e->sink(e->user, event);
+    a->history_count = 0;
+}
+
 void svi_publish(struct svi_engine *e, struct svi_event *event) {
     /* Queued samples are older than this event, so theirs have to be published first. */
     svi_engine_settle(e);
@@ -34,7 +58,10 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
         svi_event_encode(event, &e->last_model) != SVS_OK)
         e->last_model.size = 0;
-    e->sink(e->user, event);
+    if (alert && strcmp(event->as.alert.state, "open") == 0)
+        publish_open(e, event);
+    else
+        e->sink(e->user, event);
 }
 
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,

@@ -147,9 +147,8 @@ static void kept_trim(svi_kept_alerts *k) {
     struct ring *events = &k->events, *histories = &k->histories;
     while (events->count > k->keep)
         ring_drop(events);
-    while (histories->count > 0 &&
-           (histories->count > SVI_KEPT_HISTORIES || events->count == 0 ||
-            ring_number(histories, 0) < ring_number(events, 0)))
+    while (histories->count > 0 && (histories->count > SVI_KEPT_HISTORIES || events->count == 0 ||
+                                    ring_number(histories, 0) < ring_number(events, 0)))
         ring_drop(histories);
 }
 
@@ -224,7 +223,8 @@ void svi_kept_alerts_put(const svi_kept_alerts *k, const struct svi_alert_query 
         count++;
     }
     svi_pack_fill(p, hole, (size_t)count, false);
-    /* All events before i are answered, or concern other keys; what is missing before the next one is lost. */
+    /* All events before i are answered, or concern other keys; what is missing before the next one is lost.
+     */
     const int64_t next = more ? ring_number(r, i) - 1 : k->last;
     svi_put_int(p, "next", next);
     svi_put_bool(p, "more", more);

@@ -12,8 +12,8 @@
 #include "wire/pack.h"
 
 #define SVI_KEPT_HISTORIES    256
-#define SVI_KEPT_ANSWER       1000  /* events of an answer by default, ... */
-#define SVI_KEPT_ANSWER_MAX   10000 /* ... at most, ... */
+#define SVI_KEPT_ANSWER       1000               /* events of an answer by default, ... */
+#define SVI_KEPT_ANSWER_MAX   10000              /* ... at most, ... */
 #define SVI_KEPT_ANSWER_BYTES ((size_t)16 << 20) /* ... and bytes after which it ends */
 
 typedef struct svi_kept_alerts svi_kept_alerts;

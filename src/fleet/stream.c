@@ -123,8 +123,8 @@ svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, 
     s->encoded = ~0u;
     s->figures.started = s->figures.rate_since = s->figures.rate = NAN;
     svs_code code = svi_entry_init(&s->entry, settings->max_sources, err);
-    if (code == SVS_OK && (!(s->scratch = svi_engine_scratch_new(settings, err)) ||
-                           !(s->alerts = svi_kept_alerts_new(err))))
+    if (code == SVS_OK &&
+        (!(s->scratch = svi_engine_scratch_new(settings, err)) || !(s->alerts = svi_kept_alerts_new(err))))
         code = err->code;
     if (code == SVS_OK)
         svi_kept_alerts_limit(s->alerts, settings->alert_keep);

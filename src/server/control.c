@@ -504,7 +504,8 @@ static svs_code alert_query_of(struct request *r, struct svi_alert_query *q, boo
     const uint64_t epoch = svi_stream_epoch(r->control->stream);
     *q = (struct svi_alert_query){.key = r->key[0] ? r->key : NULL, .limit = SVI_KEPT_ANSWER};
     if (c->since.type != SVI_ITEM_TYPE_COUNT && (c->since.type != SVI_INT || c->since.i < 0))
-        return fail_alerts(r, "since is the number of the last alert event that is known, a whole number from 0");
+        return fail_alerts(
+            r, "since is the number of the last alert event that is known, a whole number from 0");
     if (c->limit.type != SVI_ITEM_TYPE_COUNT &&
         (c->limit.type != SVI_INT || c->limit.i < 0 || c->limit.i > SVI_KEPT_ANSWER_MAX))
         return svi_fail(r->err, SVS_WRONG_TYPE, "limit is a whole number from 0 to %d", SVI_KEPT_ANSWER_MAX);

@@ -213,9 +213,10 @@ svs_code svi_command_by(const struct svi_command *c, char *by, svs_error *err) {
     if (c->by.type == SVI_ITEM_TYPE_COUNT)
         return SVS_OK;
     if (c->by.type != SVI_STRING || !is_good_text(v) || memchr(v.as.s, 0, v.length))
-        return svi_fail(err, SVS_WRONG_TYPE,
-                        "by is the name of the person who gives the verdict: a string of 1 to %d bytes of UTF-8",
-                        SVS_NAME_MAX);
+        return svi_fail(
+            err, SVS_WRONG_TYPE,
+            "by is the name of the person who gives the verdict: a string of 1 to %d bytes of UTF-8",
+            SVS_NAME_MAX);
     memcpy(by, v.as.s, v.length);
     by[v.length] = '\0';
     return SVS_OK;

@@ -41,7 +41,7 @@ struct svi_command {
     enum svi_command_op op;
     const uint8_t *bytes; /* the request; not owned */
     size_t size;
-    struct svi_item id, y, key;     /* of all operations; an absent item has type SVI_ITEM_TYPE_COUNT */
+    struct svi_item id, y, key;         /* of all operations; an absent item has type SVI_ITEM_TYPE_COUNT */
     struct svi_item alert, verdict, by; /* of alert */
     struct svi_item since, epoch;       /* of alerts, with limit */
     struct svi_item like, prefix, limit, sort, silent, rows; /* of keys */

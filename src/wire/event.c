@@ -151,12 +151,16 @@ static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
     svi_put_score(p, e, NULL);
 }
 
-static void put_contribution(struct svi_pack *p, const struct svi_contribution *c) {
-    svi_pack_map(p, 4);
+static void put_feature(struct svi_pack *p, const struct svi_contribution *c) {
     if (c->feature)
         svi_put_text(p, "feature", c->feature);
     else
         svi_put_int(p, "feature", c->column);
+}
+
+static void put_contribution(struct svi_pack *p, const struct svi_contribution *c) {
+    svi_pack_map(p, 4);
+    put_feature(p, c);
     svi_put_real(p, "value", c->value);
     svi_put_reals(p, "normal", (const double[]){c->low, c->high}, 2);
     svi_put_real(p, "contribution", c->adds);
@@ -178,25 +182,15 @@ static void put_packed(struct svi_pack *p, const char *key, const double *v, int
         svi_pack_doubles(p, v, (size_t)count);
 }
 
-static void put_history(struct svi_pack *p, const struct svi_feature_history *h) {
-    const bool ranged = h->low && h->high;
-    svi_pack_map(p, ranged ? 5 : 3);
-    if (h->feature)
-        svi_put_text(p, "feature", h->feature);
-    else
-        svi_put_int(p, "feature", h->column);
-    svi_put_doubles(p, "times", h->times, (size_t)h->count);
-    put_packed(p, "values", h->values, h->count);
-    if (ranged) {
-        put_packed(p, "low", h->low, h->count);
-        put_packed(p, "high", h->high, h->count);
-    }
-}
-
 static void put_histories(struct svi_pack *p, const struct svi_alert_event *a) {
     svi_put_array(p, "history", (size_t)a->history_count);
-    for (int i = 0; i < a->history_count; i++)
-        put_history(p, &a->history[i]);
+    for (int i = 0; i < a->history_count; i++) {
+        const struct svi_feature_history *h = &a->history[i];
+        svi_pack_map(p, 3);
+        put_feature(p, &a->top[i]);
+        svi_put_doubles(p, "times", h->times, (size_t)h->count);
+        put_packed(p, "values", h->values, h->count);
+    }
 }
 
 static void put_detector(struct svi_pack *p, const struct svi_alert_event *a) {

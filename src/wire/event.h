@@ -44,13 +44,10 @@ struct svi_contribution {
     double adds;      /* signed share of the surprise (1 is all of it); > 0: the value is above normal */
 };
 
-/* The last rows of a feature, up to that of the event. Arrays of `count`, oldest first. */
+/* The last values of a feature, oldest first, [count] each. */
 struct svi_feature_history {
-    const char *feature; /* as in svi_contribution */
-    int column;
-    const double *times;      /* seconds since 1970 */
-    const double *values;     /* NAN: missing */
-    const double *low, *high; /* expected range; NAN: not known; NULL: without these pairs */
+    const double *times;  /* seconds since 1970 */
+    const double *values; /* NAN: missing */
     int count;
 };
 
@@ -62,9 +59,9 @@ struct svi_alert_event {
     int64_t alert;     /* number of the episode, from 1 in each epoch; open, updates and close share it */
     const char *state; /* open, update, close, verdict */
     bool kept_only;    /* it has a number and is kept, but is not published and has no seq */
-    bool confirmed;    /* of a verdict: the alert was right; it has none of the keys from `novelty` to `top` */
-    const char *by;    /* of a verdict: who gave it, as the request states; NULL: not stated */
-    svs_value id;      /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
+    bool confirmed; /* of a verdict: the alert was right; it has none of the keys from `novelty` to `top` */
+    const char *by; /* of a verdict: who gave it, as the request states; NULL: not stated */
+    svs_value id;   /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
     double novelty, membership, p, grade; /* of novelty */
     /* Of novelty under a budget. */
     const char *judge;    /* the detector; NULL: without this and the next four keys */
@@ -79,8 +76,8 @@ struct svi_alert_event {
     int sensors;          /* of a rule: sensors reported; in a close, those that were */
     const struct svi_contribution *top; /* [count] largest first */
     int count;
-    const char *text; /* for people */
-    const struct svi_feature_history *history; /* of an open: [history_count] of the first features of `top` */
+    const char *text;                          /* for people */
+    const struct svi_feature_history *history; /* [history_count] of the first features of `top` */
     int history_count;
     /* Of one cause in several stream keys. */
     int64_t keys;             /* number of keys; 0: without these pairs */

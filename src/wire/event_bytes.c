@@ -17,7 +17,9 @@ void svi_event_bytes_put(struct svi_pack *p, const uint8_t *map, size_t size, co
                          size_t pair_size) {
     struct svi_item item;
     const uint8_t *body = svi_item_read(map, &item);
-    svi_pack_map(p, item.length + (pair_size > 0));
+    const size_t pairs = item.length + (pair_size > 0);
+    svi_pack_map(p, pairs);
+    svi_pack_promise(p, pairs); /* raw pairs are not counted as they are put */
     svi_pack_raw(p, body, size - (size_t)(body - map));
     svi_pack_raw(p, pair, pair_size);
 }
