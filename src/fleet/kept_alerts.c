@@ -22,6 +22,7 @@
 #define FIRST_CAPACITY 64
 #define MAX_ENTRIES    ((int64_t)1 << 20)
 #define MAX_BYTES      ((int64_t)1 << 32)
+#define NO_MEMORY      "no memory for the alerts that are kept"
 
 struct ring {
     struct svi_bytes bytes;
@@ -188,8 +189,14 @@ uint64_t svi_kept_alerts_last(const svi_kept_alerts *k) {
     return (uint64_t)k->last;
 }
 
-size_t svi_kept_alerts_bytes(const svi_kept_alerts *k) {
-    return k->events.bytes.capacity + k->histories.bytes.capacity;
+/* Half of a ring may be dropped strings, and a buffer that has grown may be half empty. */
+static double ring_memory(const struct ring *r) {
+    const size_t place = sizeof *r->number + sizeof *r->size + sizeof *r->at;
+    return 4.0 * ((double)(r->bytes.size - r->begin) + (double)(r->count * (int64_t)place));
+}
+
+double svi_kept_alerts_memory(const svi_kept_alerts *k) {
+    return ring_memory(&k->events) + ring_memory(&k->histories);
 }
 
 /* ---- answering */
@@ -247,26 +254,34 @@ static bool ring_check(struct ring *r, int64_t last, bool pairs) {
     return at == r->bytes.size;
 }
 
+/* Reserves a ring for what is loaded; its strings follow. */
+static bool ring_load(struct svi_archive *a, struct ring *r, int64_t count) {
+    ring_clear(r);
+    if (!svi_archive_check(a, count <= svi_archive_left(a), "alerts are truncated"))
+        return false;
+    if (count > 0 && ring_grow(r, count) != SVS_OK)
+        svi_archive_fail(a, SVS_NO_MEMORY, NO_MEMORY);
+    else
+        r->count = count;
+    return svi_archive_ok(a);
+}
+
+/* What has been dropped is left out, and nothing is moved: a checkpoint is taken between two rows. */
 static void ring_archive(struct svi_archive *a, struct ring *r, int64_t last, bool pairs) {
     int64_t count = r->count;
     svi_archive_int64(a, "count", &count, 0, MAX_ENTRIES);
-    if (svi_archive_loading(a)) {
-        ring_clear(r);
-        if (!svi_archive_check(a, count <= svi_archive_left(a), "alerts are truncated"))
-            return;
-        if (count > 0 && ring_grow(r, count) != SVS_OK) {
-            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the alerts that are kept");
-            return;
-        }
-        r->count = count;
-    } else {
-        ring_compact(r);
-    }
-    svi_archive_int64s(a, "numbers", r->number, count, 1, SVI_COUNT_MAX);
-    svi_archive_ints(a, "sizes", r->size, count, 1, INT32_MAX);
-    if (svi_archive_block(a, "size", "bytes", &r->bytes, MAX_BYTES, "alerts are truncated",
-                          "no memory for the alerts that are kept") &&
-        svi_archive_loading(a))
+    if (svi_archive_loading(a) && !ring_load(a, r, count))
+        return;
+    struct svi_bytes bytes = {r->bytes.data + r->begin, r->bytes.size - r->begin, 0};
+    if (svi_archive_loading(a))
+        bytes = (struct svi_bytes){0};
+    svi_archive_int64s(a, "numbers", r->number + r->first, count, 1, SVI_COUNT_MAX);
+    svi_archive_ints(a, "sizes", r->size + r->first, count, 1, INT32_MAX);
+    svi_archive_block(a, "size", "bytes", &bytes, MAX_BYTES, "alerts are truncated", NO_MEMORY);
+    if (!svi_archive_loading(a))
+        return;
+    r->bytes = bytes; /* also after a failure: it is freed with the ring */
+    if (svi_archive_ok(a))
         svi_archive_check(a, ring_check(r, last, pairs), "an alert that is kept is damaged");
 }
 

@@ -44,8 +44,8 @@ struct svi_alert_query {
  * give; `lost`, how many numbers above `since` and up to `next` are no longer kept, of any key. */
 void svi_kept_alerts_put(const svi_kept_alerts *k, const struct svi_alert_query *q, struct svi_pack *p);
 
-/* Bytes that are kept now. */
-size_t svi_kept_alerts_bytes(const svi_kept_alerts *k);
+/* Largest number of bytes that what is kept now may take: buffers are at most four times as long. */
+double svi_kept_alerts_memory(const svi_kept_alerts *k);
 
 void svi_kept_alerts_archive(struct svi_archive *a, svi_kept_alerts *k);
 

@@ -214,22 +214,6 @@ static void answers_are_those_of_a_list(void **state) {
     free(w);
 }
 
-/* Nothing grows with what has fallen out. */
-static void memory_is_bounded(void **state) {
-    (void)state;
-    struct walk *w = malloc(sizeof *w);
-    walk_begin(w, 9, 100);
-    size_t most = 0;
-    for (int i = 0; i < EVENTS; i++) {
-        walk_add(w);
-        if (i == 1000)
-            most = svi_kept_alerts_bytes(w->k);
-    }
-    assert_true(most > 0 && svi_kept_alerts_bytes(w->k) <= 2 * most);
-    walk_end(w);
-    free(w);
-}
-
 /* Each byte changed, and each truncation: it is refused, or what was read can be asked and goes on. */
 static void damaged_archives_are_refused(void **state) {
     (void)state;
@@ -271,7 +255,6 @@ static void damaged_archives_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_of_a_list),
-        cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(damaged_archives_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

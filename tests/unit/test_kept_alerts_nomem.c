@@ -65,6 +65,24 @@ static void a_lost_event_is_a_gap(void **state) {
     svi_kept_alerts_free(&k);
 }
 
+/* Memory is that of what is kept, as predicted: nothing grows with what has fallen out. */
+static void memory_is_as_stated(void **state) {
+    (void)state;
+    svs_error err;
+    for (int keep = 50; keep <= 1000; keep += 950) {
+        svi_kept_alerts *k = svi_kept_alerts_new(&err);
+        svi_kept_alerts_limit(k, keep);
+        taken = 0;
+        for (int i = 0; i < 6 * keep + 17; i++) {
+            assert_int_equal(add(k, i), SVS_OK);
+            /* Besides the first places and the buffers of one event. */
+            assert_true(taken <= svi_kept_alerts_memory(k) + 8192);
+        }
+        assert_true(svi_kept_alerts_memory(k) < 4.0 * 300 * keep + 4.0 * 200 * SVI_KEPT_HISTORIES);
+        svi_kept_alerts_free(&k);
+    }
+}
+
 static void archive_kept(struct svi_archive *a, void *of) {
     svi_kept_alerts_archive(a, of);
 }
@@ -97,6 +115,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_event_is_a_gap),
         cmocka_unit_test(a_load_without_memory_is_refused),
+        cmocka_unit_test(memory_is_as_stated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
