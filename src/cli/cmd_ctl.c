@@ -80,7 +80,7 @@ static void cmd_ctl_switches(const struct cli_args *a, struct svi_pack *p) {
 
 /* Stream keys, and parts of them, are always text: 007 is not 7. So are the texts of a mute. */
 static void cmd_ctl_pair(struct svi_pack *p, const char *word) {
-    static const char *const texts[] = {"key", "like", "prefix", "sensor", "reason", "who", "for"};
+    static const char *const texts[] = {"key", "like", "prefix", "by", "sensor", "reason", "who", "for"};
     const char *sign = strchr(word, '=');
     bool text = false;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -212,6 +212,29 @@ static void cmd_ctl_print_note(struct cli_object reply) {
         fprintf(stderr, "%s\n", cli_key_text(reply, "note", note, sizeof note));
 }
 
+/* Prints the alert events of the reply for people, a line each, and what the answer leaves out. */
+static void cmd_ctl_print_alerts(struct cli_object reply) {
+    char number[40], state[40], text[800], next[40];
+    const struct cli_object alerts = cli_key(reply, "alerts");
+    const struct svi_item array = cli_item(alerts), lost = cli_item(cli_key(reply, "lost"));
+    struct cli_object event = {array.body, alerts.end};
+    if (array.type != SVI_ARRAY)
+        return;
+    if (cli_item(cli_key(reply, "reset")).i != 0)
+        fprintf(stderr, "the alerts of this state are others than those of since: all are listed\n");
+    if (lost.type == SVI_INT && lost.i > 0)
+        fprintf(stderr, "lost %lld alert events, which are no longer kept (alert.keep)\n", (long long)lost.i);
+    for (uint32_t i = 0; i < array.length; i++) {
+        fprintf(stderr, "%s %s: %s\n", cli_key_text(event, "number", number, sizeof number),
+                cli_key_text(event, "state", state, sizeof state),
+                cli_key_text(event, "text", text, sizeof text));
+        svi_walk(&event.at, event.end, SVI_WALK_MAX);
+    }
+    if (cli_item(cli_key(reply, "more")).i != 0)
+        fprintf(stderr, "there are more: svmstream ctl alerts since=%s\n",
+                cli_key_text(reply, "next", next, sizeof next));
+}
+
 static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply) {
     svs_error err;
     const int result = cli_end(a, cli_show_json(reply->data, reply->size, &err), &err);
@@ -225,6 +248,8 @@ static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply)
         svi_tuning_report(stderr, map.at, map.end);
     if (result == CLI_OK && !a->quiet && cli_key(map, "bank").at && strcmp(a->positional[0], "bank") == 0)
         svi_bank_report(stderr, cli_key(map, "bank").at, map.end);
+    if (result == CLI_OK && !a->quiet && strcmp(a->positional[0], "alerts") == 0)
+        cmd_ctl_print_alerts(map);
     return result == CLI_OK && cli_key(map, "error").at ? CLI_FAILED : result;
 }
 
@@ -300,7 +325,7 @@ const struct cli_command cli_ctl = {
         "  score x=...          scores a sample without learning it; sample='[{\"x\": ...}, ...]': many\n"
         "  label id=... y=...   adds the label of a sample that waits for it\n"
         "  forget id=...        removes a sample\n"
-        "  alert alert=N verdict=false|true\n"
+        "  alert alert=N verdict=false|true [by=NAME]\n"
         "                       confirms (true) or rejects (false) an alert: rejected rows are learned as\n"
         "                       normal, confirmed ones are not\n"
         "  mute [KEY] [SENSOR] for=2h [reason=TEXT] [learn=yes]\n"
@@ -308,6 +333,9 @@ const struct cli_command cli_ctl = {
         "it\n"
         "                       are learned as normal with learn=yes only\n"
         "  mutes                lists the mutes; unmute ID ends one\n"
+        "  alerts since=N [key=NAME] [limit=L]\n"
+        "                       lists the alert events after number N, verdicts included, of all keys or\n"
+        "                       of one; standard error shows a line for each\n"
         "  refit                solves the window again in the background\n"
         "  save                 writes a checkpoint now, and prints its hash\n"
         "  reset                forgets everything that was learned; a kept state needs --yes\n"
@@ -325,6 +353,7 @@ const struct cli_command cli_ctl = {
         "  svmstream ctl status\n"
         "  svmstream ctl status key=press-03\n"
         "  svmstream ctl label id=17 y=spam\n"
+        "  svmstream ctl alerts since=17 | jq .alerts            # what was missed since event 17\n"
         "  svmstream ctl forget id='\"7\"'\n"
         "  svmstream ctl score x='[21.5, 40]'                    # or x='{\"temp\": 21.5}'\n"
         "  svmstream ctl score sample='[{\"x\": [21.5, 40]}, {\"x\": [19, 55]}]'\n"

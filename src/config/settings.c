@@ -270,6 +270,9 @@ const struct svi_setting svi_settings_table[] = {
            "file or standard input"),
     NUMBER("alert.group", alert_group, "60", LIVE, 0, FOREVER, "seconds",
            "alerts of one cause that open within this time of each other are one alert"),
+    INTEGER("alert.keep", alert_keep, "10000", LIVE, 0, 100000, "events",
+            "alert events that are kept with the state, for `svmstream ctl alerts`; each takes 1 kB or less, "
+            "and each of the newest 256 that open an alert 4 kB more"),
 #define X(constant, name, about) #name " (" about "), "
     TEXT("alert.rules", alert_rules, "beyond,stuck,absent", ONWARD,
          "rules that open alerts of kind rule, for each feature: " SVI_RULES_CHOSEN(X) "or none"),

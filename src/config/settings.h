@@ -112,6 +112,7 @@ struct svi_settings {
     char alert_budget[SVI_TEXT_MAX]; /* none, or N/hour, N/day, N/week */
     double alert_interval;           /* seconds; 0 = by arrival */
     double alert_group;              /* seconds */
+    int64_t alert_keep;              /* events */
     char alert_rules[SVI_TEXT_MAX];  /* none, or names separated by commas */
     char alert_absent[SVI_TEXT_MAX]; /* none, auto or seconds */
     char alert_ondelay[SVI_TEXT_MAX], alert_offdelay[SVI_TEXT_MAX]; /* none, or RULE:TIME,... */

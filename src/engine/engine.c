@@ -966,17 +966,20 @@ static svs_code engine_command_sample(svi_engine *e, const struct svi_command *c
                                       : svi_engine_forget(e, id, now, count, err);
 }
 
-static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c, int *count, svs_error *err) {
-    int64_t number;
-    bool is_true;
-    svs_code code = svi_command_verdict(c, &number, &is_true, err);
+static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c, double now, int *count,
+                                     svs_error *err) {
+    char by[SVS_NAME_MAX + 1];
+    struct svi_given_verdict v = {.by = by};
+    svs_code code = svi_command_verdict(c, &v.alert, &v.confirmed, err);
     svi_engine_settle(e);
     svi_engine_share(e);
-    if (code == SVS_OK)
-        code = svi_alert_stage_verdict(e->novelty, &number, is_true, err);
-    if (code == SVS_OK && count)
-        *count = (int)number;
-    return code;
+    SVI_TRY(code);
+    SVI_TRY(svi_command_by(c, by, err));
+    SVI_TRY(svi_alert_stage_verdict(e->novelty, &v.alert, v.confirmed, err));
+    svi_publish_verdict(e, &v, now);
+    if (count)
+        *count = (int)v.alert;
+    return SVS_OK;
 }
 
 svs_code svi_engine_command(struct svi_engine *e, const struct svi_command *c, struct svi_settings *s,
@@ -986,7 +989,7 @@ svs_code svi_engine_command(struct svi_engine *e, const struct svi_command *c, s
     case SVI_COMMAND_LABEL:
         return engine_command_sample(e, c, now, count, err);
     case SVI_COMMAND_ALERT:
-        return engine_command_alert(e, c, count, err);
+        return engine_command_alert(e, c, now, count, err);
     case SVI_COMMAND_RESET:
         svi_engine_reset(e);
         return c->keeps_shape ? SVS_OK : svi_engine_prune(e, err);

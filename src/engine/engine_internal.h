@@ -157,6 +157,13 @@ void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, d
  * alert and is not published (engine_cases.c). */
 bool svi_engine_case_novelty(struct svi_engine *e, struct svi_alert_event *a);
 bool svi_engine_case_rule(struct svi_engine *e, struct svi_alert_event *a);
+/* Adds a verdict on an alert to the alerts that are kept; it is not published. */
+struct svi_given_verdict {
+    int64_t alert;
+    bool confirmed;
+    const char *by; /* "": not stated */
+};
+void svi_publish_verdict(struct svi_engine *e, const struct svi_given_verdict *v, double now);
 /* fill: a score event without the results of novelty; it points into step and m. publish: adds those results
  * and sends it. */
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,

@@ -130,6 +130,7 @@ struct svi_stream {
     svs_error
         lost; /* why a key could not be read back when an element needed it; code SVS_OK: none was lost */
     struct svi_stream_figures figures;
+    svi_kept_alerts *alerts;
 };
 
 /* latest: the engine with the most recent columns, that of the last sample. check_names: reports, once after
@@ -138,7 +139,9 @@ struct svi_stream {
 const struct svi_engine *svi_stream_latest(svi_stream *s);
 void svi_stream_check_names(svi_stream *s, const struct svi_engine *e, double now);
 
-/* Sends an event of an engine, unless the stream is muted. */
+/* Sends an event of an engine, unless the stream is muted. An alert gets its number here and is kept, also
+ * while the stream is muted: all of them pass here in the order of the calls, whatever thread they are
+ * from. */
 void svi_stream_send(svi_stream *s, const struct svi_event *event);
 
 /* ---- stream_mutes.c: silence on purpose */
@@ -168,11 +171,13 @@ svs_code svi_stream_command_engine(svi_stream *s, svi_engine *e, const struct sv
 #define SVI_STREAM_SECTIONS                                                                                  \
     {"sources", true, false, svi_stream_archive_sources, NULL},                                              \
         {"source times", false, false, svi_stream_archive_source_times, NULL},                               \
-        {"mutes", true, false, svi_stream_archive_mutes, svi_stream_has_mutes}, {                            \
-        "mute time", false, false, svi_stream_archive_mutes_time, NULL                                       \
+        {"mutes", true, false, svi_stream_archive_mutes, svi_stream_has_mutes},                              \
+        {"mute time", false, false, svi_stream_archive_mutes_time, NULL}, {                                  \
+        "kept alerts", false, false, svi_stream_archive_alerts, NULL                                         \
     }
 void svi_stream_archive_sources(struct svi_archive *a, svi_stream *s);
 void svi_stream_archive_source_times(struct svi_archive *a, svi_stream *s);
+void svi_stream_archive_alerts(struct svi_archive *a, svi_stream *s);
 
 /* A checkpoint in two parts: all that exists at its mark; then the states of keys, or the list of their
  * files, and the sum of their hashes. */

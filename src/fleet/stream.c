@@ -79,9 +79,24 @@ static void one_alert(svi_stream *s, struct svi_event *event, bool alone) {
 
 /* ---- of either kind */
 
+/* An alert is kept before it is published: what a subscriber has seen can be asked for. */
+static void stream_send_alert(svi_stream *s, struct svi_event event) {
+    if (svi_kept_alerts_add(s->alerts, &event) != SVS_OK)
+        s->root->out_of_memory = true;
+    if (!s->common.muted && !event.as.alert.kept_only)
+        s->sink(s->user, &event);
+}
+
 void svi_stream_send(svi_stream *s, const struct svi_event *event) {
-    if (!s->common.muted)
+    if (event->topic == SVI_TOPIC_ALERT)
+        stream_send_alert(s, *event);
+    else if (!s->common.muted)
         s->sink(s->user, event);
+}
+
+const svi_kept_alerts *svi_stream_alerts(svi_stream *s) {
+    svi_stream_settle(s);
+    return s->alerts;
 }
 
 static svi_stream *stream_one(svs_error *err) {
@@ -125,8 +140,11 @@ svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, 
     if (code == SVS_OK && !(s->mutes = svi_mutes_new(err)))
         code = err->code;
     s->common.mutes = s->mutes;
-    if (code == SVS_OK && !(s->scratch = svi_engine_scratch_new(settings, err)))
+    if (code == SVS_OK &&
+        (!(s->scratch = svi_engine_scratch_new(settings, err)) || !(s->alerts = svi_kept_alerts_new(err))))
         code = err->code;
+    if (code == SVS_OK)
+        svi_kept_alerts_limit(s->alerts, settings->alert_keep);
     if (code == SVS_OK)
         code = stream_begin(s, shared, err);
     svi_shared_settings_leave(&shared);
@@ -146,6 +164,7 @@ void svi_stream_free(svi_stream **s) {
     svi_units_clear(&(*s)->units);
     svi_mutes_free(&(*s)->mutes);
     svi_engine_scratch_free(&(*s)->scratch);
+    svi_kept_alerts_free(&(*s)->alerts);
     svi_free(*s);
     *s = NULL;
 }
@@ -432,6 +451,7 @@ void svi_stream_take(svi_stream *s, struct svi_engine_change **change, double no
     struct svi_engine *root = svi_stream_settle(s);
     struct svi_shared_settings *before = svi_shared_settings_use(root->shared);
     svi_engine_take(root, change, now, done);
+    svi_kept_alerts_limit(s->alerts, root->s->alert_keep);
     stream_reach(s, SVI_NOTE_CONFIG, 0, now);
     if (strcmp(before->s.limits, root->s->limits) != 0 || strcmp(before->s.context, root->s->context) != 0)
         svi_stream_check_names(s, svi_stream_latest(s), now);

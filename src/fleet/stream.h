@@ -11,6 +11,7 @@
 #include "alerts/mutes.h"
 #include "engine/engine.h"
 #include "engine/entry.h"
+#include "fleet/kept_alerts.h"
 
 typedef struct svi_stream svi_stream;
 
@@ -211,6 +212,11 @@ svi_stream *svi_stream_then(const svi_stream *s, const struct svi_checkpoint *c,
  * next one is higher than any before). Open alerts end. `reason` is published as an error event with the code
  * state_loaded, then the model. Not for a stream with keys. */
 void svi_stream_go_back(svi_stream *s, svi_stream **then, const char *reason, double now);
+
+/* ---- alerts that are kept */
+
+/* The alert events so far, of all keys, with those that are only kept. Settles. */
+const svi_kept_alerts *svi_stream_alerts(svi_stream *s);
 
 /* ---- figures */
 

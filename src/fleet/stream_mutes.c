@@ -83,9 +83,19 @@ void svi_stream_mutes_pass(svi_stream *s, double now) {
 
 void svi_stream_publish_alert(svi_stream *s, const struct svi_event *event, double time) {
     struct svi_event own = *event;
+    if (own.as.alert.kept_only) { /* a verdict */
+        svi_stream_send(s, &own);
+        return;
+    }
     svi_stream_mutes_time(s, time);
-    if (s->mutes->count == 0 || !svi_mutes_hold(s->mutes, &own))
-        s->verbs->alert(s, &own, false);
+    if (s->mutes->count > 0 && svi_mutes_hold(s->mutes, &own)) {
+        /* What happened under a mute is kept when it happens; what is published after it is another event. */
+        own = *event;
+        own.as.alert.kept_only = true;
+        svi_stream_send(s, &own);
+        return;
+    }
+    s->verbs->alert(s, &own, false);
 }
 
 /* Clients that know an alert of the key must learn that it is over while the key still counts its events. */

@@ -535,6 +535,45 @@ static svs_code op_mutes(struct request *r) {
     return SVS_OK;
 }
 
+/* ---- the alerts that are kept */
+
+static svs_code fail_alerts(struct request *r, const char *what) {
+    return svi_fail(r->err, SVS_WRONG_TYPE, "%s", what);
+}
+
+/* Which alerts. `since` and `epoch` belong together: numbers of another epoch say nothing about this one. */
+static svs_code alert_query_of(struct request *r, struct svi_alert_query *q, bool *reset) {
+    const struct svi_command *c = &r->command;
+    const uint64_t epoch = svi_stream_epoch(r->control->stream);
+    *q = (struct svi_alert_query){.key = r->key[0] ? r->key : NULL, .limit = SVI_KEPT_ANSWER};
+    if (c->since.type != SVI_ITEM_TYPE_COUNT && (c->since.type != SVI_INT || c->since.i < 0))
+        return fail_alerts(
+            r, "since is the number of the last alert event that is known, a whole number from 0");
+    if (c->limit.type != SVI_ITEM_TYPE_COUNT &&
+        (c->limit.type != SVI_INT || c->limit.i < 0 || c->limit.i > SVI_KEPT_ANSWER_MAX))
+        return svi_fail(r->err, SVS_WRONG_TYPE, "limit is a whole number from 0 to %d", SVI_KEPT_ANSWER_MAX);
+    if (c->epoch.type != SVI_ITEM_TYPE_COUNT && c->epoch.type != SVI_INT && c->epoch.type != SVI_HUGE_INT)
+        return fail_alerts(r, "epoch is that of the events that are known, a whole number");
+    q->since = c->since.type == SVI_INT ? (uint64_t)c->since.i : 0;
+    q->limit = c->limit.type == SVI_INT ? c->limit.i : q->limit;
+    const bool other = (c->epoch.type == SVI_INT && (uint64_t)c->epoch.i != epoch) ||
+                       (c->epoch.type == SVI_HUGE_INT && c->epoch.r != (double)epoch);
+    *reset = other || q->since > svi_kept_alerts_last(svi_stream_alerts(r->control->stream));
+    if (*reset)
+        q->since = 0;
+    return SVS_OK;
+}
+
+static svs_code op_alerts(struct request *r) {
+    struct svi_alert_query q;
+    bool reset = false;
+    SVI_TRY(alert_query_of(r, &q, &reset));
+    svi_put_uint(r->reply, "epoch", svi_stream_epoch(r->control->stream));
+    svi_put_bool(r->reply, "reset", reset);
+    svi_kept_alerts_put(svi_stream_alerts(r->control->stream), &q, r->reply);
+    return SVS_OK;
+}
+
 static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_STATUS] = op_status,   [SVI_COMMAND_CONFIG] = op_config, [SVI_COMMAND_MODEL] = op_model,
     [SVI_COMMAND_PUBLISH] = op_apply,   [SVI_COMMAND_FORGET] = op_apply,  [SVI_COMMAND_LABEL] = op_apply,
@@ -543,7 +582,7 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_SCORE] = op_score,     [SVI_COMMAND_LOAD] = op_load,     [SVI_COMMAND_PRUNE] = op_prune,
     [SVI_COMMAND_COLUMNS] = op_columns, [SVI_COMMAND_TUNE] = op_tune,     [SVI_COMMAND_BANK] = op_bank,
     [SVI_COMMAND_KEYS] = op_keys,       [SVI_COMMAND_MUTE] = op_mute,     [SVI_COMMAND_MUTES] = op_mutes,
-    [SVI_COMMAND_UNMUTE] = op_apply,
+    [SVI_COMMAND_UNMUTE] = op_apply,    [SVI_COMMAND_ALERTS] = op_alerts,
 };
 
 /* Finds the engine that a request addresses. Operations on the whole stream accept no key. `config` without
@@ -564,7 +603,8 @@ static svs_code find_engine(struct request *r) {
         r->engine = svi_stream_root(r->control->stream);
         return SVS_OK;
     }
-    if (r->command.op == SVI_COMMAND_SCORE) /* each sample may have another key */
+    /* Each sample may have another key, and alerts are kept of keys that have been dropped. */
+    if (r->command.op == SVI_COMMAND_SCORE || r->command.op == SVI_COMMAND_ALERTS)
         return svi_stream_key_of(r->control->stream, &r->command, r->key, r->err);
     r->engine = svi_stream_engine_of(r->control->stream, &r->command, r->key, r->err);
     return r->engine ? SVS_OK : r->err->code;

@@ -77,6 +77,7 @@ static const struct command_part {
     size_t to; /* in struct svi_command */
 } items[] = {{"id", AT(id)},           {"key", AT(key)},         {"y", AT(y)},
              {"alert", AT(alert)},     {"verdict", AT(verdict)}, {"checkpoint", AT(checkpoint)},
+             {"by", AT(by)},           {"since", AT(since)},     {"epoch", AT(epoch)},
              {"without", AT(without)}, {"like", AT(like)},       {"prefix", AT(prefix)},
              {"limit", AT(limit)},     {"sort", AT(sort)},       {"silent", AT(silent)},
              {"rows", AT(rows)},       {"name", AT(name)},       {"sensor", AT(sensor)},
@@ -196,5 +197,20 @@ svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool 
         return svi_fail(err, SVS_WRONG_TYPE, "verdict must be given: true, or false where nothing was wrong");
     *number = given ? c->alert.i : 0;
     *is_true = c->verdict.type == SVI_BOOL ? c->verdict.i != 0 : yes;
+    return SVS_OK;
+}
+
+svs_code svi_command_by(const struct svi_command *c, char *by, svs_error *err) {
+    const svs_value v = svi_item_value(&c->by);
+    by[0] = '\0';
+    if (c->by.type == SVI_ITEM_TYPE_COUNT)
+        return SVS_OK;
+    if (c->by.type != SVI_STRING || !is_good_text(v) || memchr(v.as.s, 0, v.length))
+        return svi_fail(
+            err, SVS_WRONG_TYPE,
+            "by is the name of the person who gives the verdict: a string of 1 to %d bytes of UTF-8",
+            SVS_NAME_MAX);
+    memcpy(by, v.as.s, v.length);
+    by[v.length] = '\0';
     return SVS_OK;
 }

@@ -30,7 +30,8 @@
     X(KEYS, keys, NEVER)                                                                                     \
     X(MUTE, mute, ALWAYS)                                                                                    \
     X(MUTES, mutes, NEVER)                                                                                   \
-    X(UNMUTE, unmute, ALWAYS)
+    X(UNMUTE, unmute, ALWAYS)                                                                                \
+    X(ALERTS, alerts, NEVER)
 
 enum svi_command_op {
 #define X(constant, name, changes) SVI_COMMAND_##constant,
@@ -43,8 +44,9 @@ struct svi_command {
     enum svi_command_op op;
     const uint8_t *bytes; /* the request; not owned */
     size_t size;
-    struct svi_item id, y, key;     /* of all operations; an absent item has type SVI_ITEM_TYPE_COUNT */
-    struct svi_item alert, verdict; /* of alert */
+    struct svi_item id, y, key;         /* of all operations; an absent item has type SVI_ITEM_TYPE_COUNT */
+    struct svi_item alert, verdict, by; /* of alert */
+    struct svi_item since, epoch;       /* of alerts, with limit */
     struct svi_item like, prefix, limit, sort, silent, rows; /* of keys */
     bool open;                                               /* of keys: true was given */
     struct svi_item name, sensor, lasts, reason, who, learn; /* of mute; `lasts`: the key `for` */
@@ -79,6 +81,9 @@ svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error 
 
 /* Of alert: the number of the episode (from 1; 0: none is given) and the verdict on it. SVS_WRONG_TYPE. */
 svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool *is_true, svs_error *err);
+
+/* Of alert: who gives the verdict, at most SVS_NAME_MAX bytes and NUL; "": not stated. SVS_WRONG_TYPE. */
+svs_code svi_command_by(const struct svi_command *c, char *by, svs_error *err);
 
 /* A scalar as a value: bools and integral reals become integers; SVS_NONE for anything else. Strings are not
  * copied. */

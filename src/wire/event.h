@@ -46,12 +46,25 @@ struct svi_contribution {
     double adds;      /* signed share of the surprise (1 is all of it); > 0: the value is above normal */
 };
 
+/* The last values of a feature, oldest first, [count] each. */
+struct svi_feature_history {
+    const double *times;  /* seconds since 1970 */
+    const double *values; /* NAN: missing */
+    int count;
+};
+
+#define SVI_ALERT_VERDICT "verdict" /* the state of an event that holds a verdict */
+
 struct svi_alert_event {
-    const char *kind; /* novelty, quality, rule; or mute: a mute has ended, which is no alert */
-    int64_t alert; /* number of the episode, from 1 in each epoch; open, updates and close share it; 0: of a
-                      mute */
-    const char *state; /* open, update, close; ended, of a mute */
-    svs_value id;      /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
+    const char *kind;  /* novelty, quality, rule; or mute: a mute has ended, which is no alert */
+    uint64_t number;   /* of the event among all alert events of the stream, from 1; 0: not numbered */
+    int64_t alert;     /* number of the episode, from 1 in each epoch; open, updates and close share it; 0: of
+                          a mute */
+    const char *state; /* open, update, close, verdict; ended, of a mute */
+    bool kept_only;    /* it has a number and is kept, but is not published and has no seq */
+    bool confirmed; /* of a verdict: the alert was right; it has none of the keys from `novelty` to `top` */
+    const char *by; /* of a verdict: who gave it, as the request states; NULL: not stated */
+    svs_value id;   /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
     double novelty, membership, p, grade; /* of novelty */
     /* Of novelty under a budget. */
     const char *judge;    /* the detector; NULL: without this and the next four keys */
@@ -71,7 +84,9 @@ struct svi_alert_event {
     int sensors;               /* of a rule: sensors reported; in a close, those that were */
     const struct svi_contribution *top; /* [count] largest first */
     int count;
-    const char *text; /* for people */
+    const char *text;                          /* for people */
+    const struct svi_feature_history *history; /* [history_count] of the first features of `top` */
+    int history_count;
     /* Of one cause in several stream keys. */
     int64_t keys;             /* number of keys; 0: without these pairs */
     const char *const *named; /* [named_count] the first of them */
