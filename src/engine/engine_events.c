@@ -57,6 +57,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
     event->as.score.mark = e->common->mark;
     event->as.score.x = m->x;
     event->as.score.d = m->d;
+    event->as.score.gaps = m->gaps;
     score->predicted = step->predicted;
 }
 
