@@ -499,11 +499,11 @@ static float sensors_largest(const float *restrict v, int n) {
 /* The strength of the row (anomaly.h): its largest residual or mean of residuals, in deviations. A mean over
  * n rows is n^-1/2 deviations wide where rows are independent, and a whole one where they move together.
  * n^1/4, between the two, makes means comparable with single rows. Values have no forecast, so VALUE is left
- * out: novelty ranks them. */
+ * out: novelty ranks them. A mean counts from the same row on as for evidence. */
 static double sensors_strength(const struct svi_sensors *s) {
     double strength = 0;
     for (int i = 0; i < SIGNALS; i++) {
-        if (signals[i].residual == VALUE)
+        if (signals[i].residual == VALUE || s->pace.rows < MIN_MEANS * signals[i].over)
             continue;
         const float largest = sensors_largest(s->signal + (size_t)(2 * i) * (size_t)s->d, 2 * s->d);
         strength = fmax(strength, (double)largest * sqrt(sqrt(signals[i].over)));
