@@ -27,6 +27,7 @@
 static void alert_stage_drop_detectors(struct svi_alert_stage *s) {
     svi_detectors_clear(&s->detectors);
     svi_history_clear(&s->history);
+    s->anomaly = (struct svi_anomaly){.rows = 0}; /* what those detectors found */
     /* The engine compares this with the columns; 0 makes it name the columns of context to new detectors. */
     s->context_d = 0;
 }
@@ -365,6 +366,17 @@ static enum svi_alert_change alert_stage_alarm(struct svi_alert_stage *s, double
     return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
 }
 
+/* Scores the row and then adds its strength to the past, so no row is ranked in a past that has it. A row
+ * that is not learned leaves the past as it is. */
+static void alert_stage_score(struct svi_alert_stage *s, bool learned) {
+    double strength = 0;
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        strength = fmax(strength, s->evidence[i].strength);
+    s->score = svi_anomaly_score(&s->anomaly, s->judgement.p, strength);
+    if (learned)
+        svi_anomaly_add(&s->anomaly, strength);
+}
+
 /* Copies the sample into rows.x, widened by zeros. A value that only stands in for a missing one becomes NaN:
  * it carries no evidence. */
 static void alert_stage_copy(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
@@ -405,12 +417,13 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     svi_detector_set_columns(s->detector, s->lags * (sample->d > 0 ? sample->d : r->d));
     svi_detector_assess(s->detector, r->row, &s->judgement);
     /* Before the early return: the score of a sample without values must not repeat those of the last one. */
-    s->alarm = s->surprise = 0;
+    s->alarm = s->surprise = s->score = 0;
     if (s->judgement.unknown) /* no evidence either way: the alert does not change */
         return SVI_ALERT_NONE;
     seen.row = &s->judgement;
     /* The second pass adds the detectors of rows to the evidence of the sensors; it does not clear it. */
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
+    alert_stage_score(s, !sample->unlearned);
     const enum svi_alert_change change = alert_stage_alarm(s, sample->time, sample->timed);
     if (change == SVI_ALERT_OPEN || change == SVI_ALERT_UPDATE)
         svi_detectors_date(&s->detectors, s->evidence);
@@ -428,7 +441,8 @@ void svi_alert_stage_move_times(struct svi_alert_stage *s, double from, double s
 }
 
 struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s) {
-    return (struct svi_alert_scores){s->judged, s->judgement.novelty, s->judgement.p, s->alarm, s->surprise};
+    return (struct svi_alert_scores){s->judged, s->judgement.novelty, s->judgement.p,
+                                     s->alarm,  s->surprise,          s->score};
 }
 
 void svi_alert_stage_learn(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
@@ -479,6 +493,7 @@ void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_s
     const struct svi_detector_shape shape = alert_stage_shape(s, s->detector ? s->rows.d : 0);
     svi_detectors_archive(a, &s->detectors, &shape);
     svi_history_archive(a, &s->history, shape.columns, shape.grows);
+    svi_anomaly_archive(a, &s->anomaly);
 }
 
 double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, int contexts, bool shared) {

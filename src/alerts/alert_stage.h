@@ -11,6 +11,7 @@
 #include "alerts/alert.h"
 #include "alerts/alert_policy.h"
 #include "alerts/alert_verdict.h"
+#include "alerts/anomaly.h"
 #include "alerts/detectors.h"
 #include "alerts/history.h"
 #include "base/archive.h"
@@ -58,6 +59,7 @@ struct svi_alert_scores {
     double novelty, p;
     double alarm;    /* an alert may open from 1 on */
     double surprise; /* largest -log10 p of the detectors; with a budget see alert_policy.h, SURPRISE */
+    double anomaly;  /* of the row and of the sensors together, in [0, 1]: see anomaly.h */
 };
 
 struct svi_alert_stage {
@@ -75,13 +77,14 @@ struct svi_alert_stage {
     struct svi_detectors detectors; /* besides novelty; above SVI_SENSORS_MAX columns only those of rows */
     int context_d, context_names; /* columns that the engine has searched for context, and their names then */
     bool with_context;
+    struct svi_anomaly anomaly; /* the past of strengths; empty without a budget */
 
     /* Of the last sample. */
     bool judged; /* it was assessed */
     struct svi_judgement judgement;
     struct svi_evidence evidence[SVI_DETECTORS]; /* by detector */
     double grade;
-    double alarm, surprise; /* see struct svi_alert_scores */
+    double alarm, surprise, score; /* see struct svi_alert_scores; score: its `anomaly` */
 
     int64_t refused;             /* samples that novelty refused to learn */
     char reason[SVS_ERROR_TEXT]; /* why novelty was switched off; "" = it was not */

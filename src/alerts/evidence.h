@@ -44,6 +44,8 @@ struct svi_evidence {
     double residual;  /* value less forecast, the mean over the last `since` samples; NAN: no forecast */
     double low, high; /* normal range in its context (5 % and 95 %); NAN: unknown */
     int with;         /* the feature that contributes most to the forecast; -1: none */
+    double strength;  /* the largest signal of its engine in this sample, whether surprising or not
+                         (anomaly.h); 0: none, or another detector of the engine has it */
 };
 
 struct svi_moment;

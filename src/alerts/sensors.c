@@ -481,6 +481,37 @@ static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
     }
 }
 
+/* The largest of n values, 0 if none is above it. Floats above 0 are ordered as their bits are, and those
+ * below 0 are negative as integers too. The maximum of integers becomes vector code, that of floats does not.
+ */
+SVI_WIDE
+static float sensors_largest(const float *restrict v, int n) {
+    int32_t largest = 0;
+    for (int k = 0; k < n; k++) {
+        int32_t bits;
+        memcpy(&bits, v + k, sizeof bits);
+        largest = bits > largest ? bits : largest;
+    }
+    float value;
+    memcpy(&value, &largest, sizeof value);
+    return value;
+}
+
+/* The strength of the row (anomaly.h): its largest residual or mean of residuals, in deviations. A mean over
+ * n rows is n^-1/2 deviations wide where rows are independent, and a whole one where they move together.
+ * n^1/4, between the two, makes means comparable with single rows. Values have no forecast, so VALUE is left
+ * out: novelty ranks them. A mean counts from the same row on as for evidence. */
+static double sensors_strength(const struct svi_sensors *s) {
+    double strength = 0;
+    for (int i = 0; i < SIGNALS; i++) {
+        if (signals[i].residual == VALUE || s->pace.rows < MIN_MEANS * signals[i].over)
+            continue;
+        const float largest = sensors_largest(s->signal + (size_t)(2 * i) * (size_t)s->d, 2 * s->d);
+        strength = fmax(strength, (double)largest * sqrt(sqrt(signals[i].over)));
+    }
+    return strength;
+}
+
 /* ---- learning */
 
 /* Is a sensor odd, or was one recently? */
@@ -569,6 +600,7 @@ static void sensors_assess(void *state, const struct svi_detector_sample *sample
     sensors_signals(s);
     memset(s->odd, 0, (size_t)s->d);
     sensors_find(s, evidence);
+    evidence[svi_sensor_detectors.first].strength = sensors_strength(s);
     if (sample->unlearned) {
         sensors_pass_over(s, x, sample->unlearned);
         x = s->x;

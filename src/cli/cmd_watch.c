@@ -110,7 +110,7 @@ static void print_score(struct cli_object m) {
         fputs(yhat.end - yhat.at == y.end - y.at && memcmp(y.at, yhat.at, size) == 0 ? " right" : " wrong",
               stdout);
     print_array(m, "scores");
-    print_keys(m, (const char *const[]){"novelty", "p", "model", NULL});
+    print_keys(m, (const char *const[]){"novelty", "p", "anomaly", "model", NULL});
 }
 
 static void print_stats(struct cli_object m) {

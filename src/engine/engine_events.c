@@ -87,6 +87,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
     event->as.score.mark = e->common->mark;
     event->as.score.x = m->x;
     event->as.score.d = m->d;
+    event->as.score.gaps = m->gaps;
     score->predicted = step->predicted;
 }
 
@@ -100,6 +101,7 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score,
     event->as.score.p = novelty->p;
     event->as.score.alarm = novelty->alarm;
     event->as.score.surprise = novelty->surprise;
+    event->as.score.anomaly = novelty->anomaly;
     const bool classed = e->s->method != SVI_METHOD_NONE && e->s->task != SVS_REGRESS;
     event->as.score.classes = classed ? svi_learner_classes(e->learner) : NULL;
     if (e->s->method == SVI_METHOD_NONE)

@@ -148,6 +148,7 @@ void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message
     if (e->as.score.proba_count > 0)
         memcpy(proba, e->as.score.proba, (size_t)e->as.score.proba_count * sizeof *proba);
     e->as.score.x = r->x;
+    e->as.score.gaps = r->gapped ? r->gaps : NULL;
     e->as.score.scores = p->scores;
     e->as.score.proba = proba;
     if (e->as.score.interval)

@@ -135,6 +135,7 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
         svi_put_real(p, "p", e->as.score.p);
         svi_put_real(p, "alarm", e->as.score.alarm);
         svi_put_real(p, "surprise", e->as.score.surprise);
+        svi_put_real(p, "anomaly", e->as.score.anomaly);
     }
     /* A score states the version of the model that made it, so that a subscriber can reproduce it. */
     svi_put_uint(p, "model", e->as.score.version);

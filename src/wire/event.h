@@ -125,11 +125,13 @@ struct svi_event {
             uint64_t version;                        /* key `model` */
             bool bank;                               /* the model is a bank: version is also key `bank` */
             const struct svi_member_scores *members; /* NULL: without this key */
-            bool judged;                             /* novelty, p, alarm and surprise are known */
+            bool judged;                             /* the next five are known */
             double novelty, p;
-            double alarm;    /* closeness to an alert; at 1 one may open */
-            double surprise; /* -log10 of the smallest p of all detectors */
-            int64_t mark;    /* svi_engine_mark; not sent */
+            double alarm;        /* closeness to an alert; at 1 one may open */
+            double surprise;     /* -log10 of the smallest p of all detectors */
+            double anomaly;      /* of the row and its sensors together, 0 to 1 */
+            int64_t mark;        /* svi_engine_mark; not sent */
+            const uint8_t *gaps; /* [d] not 0 where x stands in for a missing value; NULL: none; not sent */
         } score;
         struct svi_alert_event alert;
         struct {

@@ -309,9 +309,11 @@ static void test_judged_score(void **state) {
     e.as.score.novelty = 0.25;
     e.as.score.p = 0.5;
     e.as.score.alarm = 0.75;
+    e.as.score.anomaly = 0.625;
     map = encode(&e, &b, &u);
-    assert_keys(map, "v stream epoch seq ts id yhat scores novelty p alarm surprise model");
+    assert_keys(map, "v stream epoch seq ts id yhat scores novelty p alarm surprise anomaly model");
     assert_true(oracle_get(map, "novelty")->via.f64 == 0.25 && oracle_get(map, "p")->via.f64 == 0.5);
+    assert_true(oracle_get(map, "anomaly")->via.f64 == 0.625);
     msgpack_unpacked_destroy(&u);
     svi_bytes_clear(&b);
 }
