@@ -23,7 +23,7 @@
 #include "base/fail.h"
 
 #define ALERTS       (SVI_RULES * SVI_RULES_ALERTS)
-#define MIN_VALUES   512         /* of a sensor, before its range says how far a value lies */
+#define MIN_VALUES   64          /* of a sensor, before its range says how far a value lies */
 #define UPDATE_EVERY (30 * 60.0) /* seconds between updates of what only became worse */
 #define JOIN_EVERY   60.0        /* seconds between updates that name further sensors */
 
@@ -548,7 +548,7 @@ static const double *rules_gaps(struct svi_rules *r, const double *x, const uint
 static double rules_ranges(const struct svi_rules *r, const struct svi_rules_member *m) {
     const double width = m->high - m->low, range = svi_rules_range(r, m->feature);
     const double ranges = m->excess / (isfinite(width) && width > 0 ? width : range);
-    if (svi_rule_kinds[m->rule]->step || r->seen.values[m->feature] < MIN_VALUES)
+    if (svi_rule_kinds[m->rule]->step || r->seen.values[m->feature] < MIN_VALUES || !(range > 0))
         return ranges;
     const double up = svi_rules_most(r, SVI_RULES_UP, m->feature);
     const double down = svi_rules_most(r, SVI_RULES_DOWN, m->feature);

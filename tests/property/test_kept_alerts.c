@@ -66,6 +66,7 @@ static void walk_add(struct walk *w) {
                           .ts = w->count};
     e.as.alert = (struct svi_alert_event){.kind = "rule",
                                           .rule = "limits",
+                                          .severity = "notice",
                                           .alert = 1 + draw(w, 1000),
                                           .state = states[draw(w, 2)],
                                           .id = svs_none(),

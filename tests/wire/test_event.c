@@ -187,8 +187,9 @@ static void test_error(void **state) {
 
 static void test_alert(void **state) {
     (void)state;
-    const struct svi_contribution top[] = {{"vibration", 0, 4.1, 0.9, 1.3, 0.75},
-                                           {NULL, 3, -2, NAN, NAN, -0.25}};
+    const struct svi_contribution top[] = {
+        {.feature = "vibration", .value = 4.1, .low = 0.9, .high = 1.3, .adds = 0.75},
+        {.column = 3, .value = -2, .low = NAN, .high = NAN, .adds = -0.25}};
     struct svi_bytes b = {0};
     msgpack_unpacked u;
     struct svi_event e = event_of(SVI_TOPIC_ALERT);
@@ -236,8 +237,9 @@ static void test_alert(void **state) {
  * bytes from an event that was stored for another thread. */
 static void test_alert_history(void **state) {
     (void)state;
-    const struct svi_contribution top[] = {{"vibration", 0, 4.1, 0.9, 1.3, 0.75},
-                                           {NULL, 3, -2, NAN, NAN, -0.25}};
+    const struct svi_contribution top[] = {
+        {.feature = "vibration", .value = 4.1, .low = 0.9, .high = 1.3, .adds = 0.75},
+        {.column = 3, .value = -2, .low = NAN, .high = NAN, .adds = -0.25}};
     const double times[] = {1700000000.25, 1700000060.25, 1700000120.25};
     const double small[] = {0.1, NAN, 4.1}, counter[] = {1e9, 1e9 + 0.01, 1e9 + 0.03};
     const struct svi_feature_history history[] = {{times, small, 3}, {times, counter, 3}};
@@ -249,6 +251,7 @@ static void test_alert_history(void **state) {
     e.as.alert = (struct svi_alert_event){.number = 41,
                                           .kind = "rule",
                                           .rule = "limits",
+                                          .severity = "notice",
                                           .state = "open",
                                           .id = svs_none(),
                                           .top = top,
@@ -257,7 +260,7 @@ static void test_alert_history(void **state) {
                                           .history = history,
                                           .history_count = 2};
     const msgpack_object *map = encode(&e, &b, &u);
-    assert_keys(map, "v stream epoch seq ts number kind alert state id rule sensors since top text history");
+    assert_keys(map, "v stream epoch seq ts number kind alert state id rule sensors severity since top text history");
     assert_int_equal(oracle_get(map, "number")->via.u64, 41);
     const msgpack_object *list = oracle_get(map, "history");
     assert_int_equal(list->via.array.size, 2);
