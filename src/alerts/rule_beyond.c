@@ -103,19 +103,19 @@ static struct beyond_margins beyond_margins(struct svi_rules *r, enum svi_rules_
 
 /* ---- opening */
 
-/* A value or step of a member, on the side of a series whose record it exceeds by `excess`. False: no place.
+/* A value or step of a member, on the side of a series whose record it exceeds by `excess`. NULL: no place.
  */
-static bool beyond_add(struct svi_rules *r, enum svi_rules_side side, int j, double shown, double excess,
-                       double since, double time) {
+static struct svi_rules_member *beyond_add(struct svi_rules *r, enum svi_rules_side side, int j, double shown,
+                                           double excess, double since, double time) {
     const bool step = side == SVI_RULES_STEP;
     struct svi_rules_member *m = svi_rules_add(r, step ? SVI_RULE_RATE : SVI_RULE_BEYOND, j, since, time);
     if (!m)
-        return false;
+        return NULL;
     m->low = step ? 0 : -svi_rules_most(r, SVI_RULES_DOWN, j);
     m->high = svi_rules_most(r, step ? SVI_RULES_STEP : SVI_RULES_UP, j);
     m->rest = !step && beyond_stops(r, j, shown);
     svi_rules_bad(r, m, shown, excess);
-    return true;
+    return m;
 }
 
 /* A height counts as seen, on the side on which it is a record. */
@@ -125,9 +125,21 @@ static void beyond_take(struct svi_rules *r, int j, double v) {
         svi_records_take(&r->records, svi_rules_series(r, side, j), side == SVI_RULES_DOWN ? -v : v);
 }
 
+/* How many values ago, of the last ones, the oldest gross value was; 0: none. */
+static int beyond_ago(const struct svi_rules *r, int j) {
+    const unsigned hits = r->hits[j] & REST_HITS;
+    return hits ? 31 - __builtin_clz(hits) : 0;
+}
+
 static void beyond_release(struct svi_rules *r, int j) {
     r->holding -= r->hits[j] != 0;
     r->hits[j] = 0;
+}
+
+/* The member begins with the oldest gross value, `ago` rows before this one; then nothing is held back. */
+static void beyond_report(struct svi_rules *r, struct svi_rules_member *m, int ago) {
+    svi_rules_began(r, m, ago);
+    beyond_release(r, m->feature);
 }
 
 /* ---- states of a machine */
@@ -203,8 +215,10 @@ static bool beyond_hold(struct svi_rules *r, int j, double v, double time) {
         if (starts && !lasts)
             return true;
     }
-    if (beyond_add(r, beyond_side(r, j, held), j, held, beyond_excess(r, j, held), r->held_since[j], time))
-        beyond_release(r, j);
+    struct svi_rules_member *m =
+        beyond_add(r, beyond_side(r, j, held), j, held, beyond_excess(r, j, held), r->held_since[j], time);
+    if (m)
+        beyond_report(r, m, beyond_ago(r, j));
     return true;
 }
 
@@ -217,12 +231,19 @@ static void beyond_drained(struct svi_rules *r, int j, double time) {
     const bool young = svi_rules_young(r, j), state = young && beyond_settling(r);
     const double spike = young ? fmax(SURE, SPIKE * beyond_share(r->seen.values[j])) * svi_rules_range(r, j)
                                : beyond_margins(r, side, j, excess).sure;
+    const int ago = beyond_ago(r, j) + 1; /* bit 0 is the row before this one */
     beyond_release(r, j);
     const bool learned = !svi_unlearned_has(r->unlearned, j);
-    if (state && learned)
-        beyond_take(r, j, held);
-    else if (!state && (!(excess > spike) || !beyond_add(r, side, j, held, excess, r->held_since[j], time)) &&
-             learned)
+    if (state) {
+        if (learned)
+            beyond_take(r, j, held);
+        return;
+    }
+    struct svi_rules_member *m =
+        excess > spike ? beyond_add(r, side, j, held, excess, r->held_since[j], time) : NULL;
+    if (m)
+        svi_rules_began(r, m, ago);
+    else if (learned)
         svi_records_end_reported(&r->records, svi_rules_series(r, side, j),
                                  side == SVI_RULES_DOWN ? -held : held);
 }
@@ -286,8 +307,10 @@ static bool beyond_assess(struct svi_rules *r, int j, double v, double time) {
     /* A fall waits, so that all sensors of a machine that stops are known when the first is reported. */
     if (!(excess > margin.sure) || beyond_falls(r, j, v))
         return beyond_hold(r, j, v, time);
-    if (beyond_add(r, side, j, v, excess, r->hits[j] ? r->held_since[j] : time, time))
-        beyond_release(r, j);
+    struct svi_rules_member *m =
+        beyond_add(r, side, j, v, excess, r->hits[j] ? r->held_since[j] : time, time);
+    if (m)
+        beyond_report(r, m, beyond_ago(r, j));
     return true;
 }
 
