@@ -47,7 +47,7 @@ static struct svi_alert_event alarm_report_event(const struct svi_alarm *s,
 }
 
 void svi_alarm_report(const struct svi_alarm *s, svs_value id, const struct svi_schema *schema,
-                      const char *stream, double ts, enum svi_alarm_change change,
+                      const char *stream, double ts, int64_t row, enum svi_alarm_change change,
                       struct svi_alert_report *out) {
     static const enum svi_alert_change states[] = {[SVI_ALARM_OPENED] = SVI_ALERT_OPEN,
                                                    [SVI_ALARM_WORSENED] = SVI_ALERT_UPDATE,
@@ -66,8 +66,13 @@ void svi_alarm_report(const struct svi_alarm *s, svs_value id, const struct svi_
                                           .before = s->before,
                                           .after = s->after,
                                           .worst = s->worst,
-                                          .since = s->since,
-                                          .time = ts,
+                                          .rows = s->rows.n,
+                                          .wrong = s->rows.wrong,
+                                          .rows_before = s->rows_before.n,
+                                          .wrong_before = s->rows_before.wrong,
+                                          .by_rows = row > 0,
+                                          .since = row > 0 ? (double)(s->number + 1) : s->since,
+                                          .time = row > 0 ? (double)row : ts,
                                           .number = s->number,
                                           .top = features,
                                           .count = s->count};

@@ -82,6 +82,8 @@ double svi_alert_grade(double novelty, double level) {
 void svi_alert_move_times(struct svi_alert *a, double from, double step) {
     if (a->since > from)
         a->since += step;
+    if (a->begin > from)
+        a->begin += step;
     if (a->closed > from)
         a->closed += step; /* -DBL_MAX, no alert so far, is never above `from` */
 }
@@ -89,6 +91,8 @@ void svi_alert_move_times(struct svi_alert *a, double from, double step) {
 void svi_alert_archive(struct svi_archive *a, struct svi_alert *alert) {
     svi_archive_bool(a, "alert open", &alert->open);
     svi_archive_finite(a, "alert since", &alert->since, 1);
+    svi_archive_finite(a, "alert begin", &alert->begin, 1);
+    svi_archive_int64(a, "alert begin row", &alert->begin_row, 0, SVI_COUNT_MAX);
     svi_archive_finite(a, "alert closed", &alert->closed, 1);
     svi_archive_int64(a, "alert lasted", &alert->lasted, 0, SVI_COUNT_MAX);
     svi_archive_finite(a, "alert grade", &alert->grade, 1);

@@ -37,6 +37,8 @@ struct svi_alert {
     struct svi_discovery discovery;
     bool open;
     double since;       /* engine time of the sample that opened the last alert */
+    double begin;       /* and of the first one of the change that it is about, <= since */
+    int64_t begin_row;  /* number of that sample in the stream, from 1; 0: unknown */
     double closed;      /* engine time at which the last alert closed, -DBL_MAX before the first close */
     int64_t lasted;     /* samples of the open alert, the opening one included; 0 = closed */
     double grade;       /* largest reported grade; kept after the close */
@@ -48,8 +50,9 @@ struct svi_alert {
 
 void svi_alert_init(struct svi_alert *a, const struct svi_alert_options *o);
 
-/* Processes one sample. `p`: its p-value. `tail`: the p-value for the false-discovery procedure
- * (svi_calibration_tail; unused without `fdr`). `grade`: 0 to 1. `time`: engine time in seconds. */
+/* Processes one sample. The caller sets `begin` and `begin_row` of an alert that opens. `p`: its p-value.
+ * `tail`: the p-value for the false-discovery procedure (svi_calibration_tail; unused without `fdr`).
+ * `grade`: 0 to 1. `time`: engine time in seconds. */
 enum svi_alert_change svi_alert_step(struct svi_alert *a, double p, double tail, double grade, double time);
 
 /* The grade of a novelty, 0 to 1: 0 at or below `level`, the novelty at which an alert opens; 1 for a

@@ -21,10 +21,11 @@
  * SVI_POLICY_CLEAR, so a verdict keeps an alert from opening but does not end one that its detector is still
  * part of. */
 #define DAY           86400.0
-#define GREATEST      300.0        /* largest surprise, -log10 p: beyond any p */
-#define MARKED_NORMAL 0.9          /* ratio of what a person marked normal */
-#define LASTS         (30 * 60.0)  /* seconds, to a warning */
-#define LASTS_LONG    (6 * 3600.0) /* seconds, to serious */
+#define GREATEST      300.0       /* largest surprise, -log10 p: beyond any p */
+#define MARKED_NORMAL 0.9         /* ratio of what a person marked normal */
+#define UPDATE_EVERY  (30 * 60.0) /* seconds between updates without another feature or severity */
+#define LASTS_APART   3.0         /* and of what merely lasts: times its age at the last report */
+#define JOIN_EVERY    60.0        /* seconds between updates that name further features */
 
 void svi_alert_policy_init(struct svi_alert_policy *d, const struct svi_alert_policy_options *o) {
     /* An alert that p opened before there was a budget has no ratio; it is measured from the level itself. */
@@ -58,18 +59,6 @@ void svi_alert_policy_configure(struct svi_alert_policy *d, const struct svi_ale
     d->o = *o;
     d->budget.group = o->group;
     svi_budget_set(&d->budget, o->a_day, o->interval);
-}
-
-const char *svi_alert_severity_name(enum svi_severity severity) {
-    static const char *const names[] = {"notice", "warning", "serious"};
-    return names[severity];
-}
-
-enum svi_severity svi_alert_severity(double worst, double seconds) {
-    /* Size alone, or size together with time, is serious; time alone is at most a warning. */
-    if (worst >= 3 || (worst >= 1.5 && seconds >= LASTS_LONG))
-        return SVI_SEVERITY_SERIOUS;
-    return worst >= 1.5 || seconds >= LASTS ? SVI_SEVERITY_WARNING : SVI_SEVERITY_NOTICE;
 }
 
 void svi_alert_policy_mark_normal(struct svi_alert_policy *d, enum svi_alert_detector detector, int feature,
@@ -180,10 +169,10 @@ static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f
     policy_surprise(d, largest);
 }
 
-/* Adds the detectors and features that have reached their level. True: a feature is new in the episode. */
-static bool policy_join(struct svi_alert_policy *d, const struct svi_evidence *f,
+/* Adds the detectors and features that have reached their level. A feature that is new in the episode is
+ * reported from features_reported on. */
+static void policy_join(struct svi_alert_policy *d, const struct svi_evidence *f,
                         const struct policy_reading *r) {
-    bool news = false;
     for (int i = 0; i < SVI_DETECTORS; i++) {
         /* Two records: `joined`, by detector, decides calm; `features` decides news. The same feature found
          * by a second detector is no news to a person. */
@@ -191,12 +180,15 @@ static bool policy_join(struct svi_alert_policy *d, const struct svi_evidence *f
         int k = 0;
         while (r->reached[i] && k < d->feature_count && d->features[k] != f[i].feature)
             k++;
-        if (r->reached[i] && k == d->feature_count && k < SVI_POLICY_FEATURES) {
+        if (r->reached[i] && k == d->feature_count && k < SVI_POLICY_FEATURES)
             d->features[d->feature_count++] = f[i].feature;
-            news = true;
-        }
     }
-    return news;
+}
+
+/* Measured to the last sample that was not calm: the hold-off before the close must not add severity. */
+static enum svi_severity policy_severity(const struct svi_alert_policy *d) {
+    const struct svi_severity_input in = {d->worst, d->first, (d->busy - d->began) * DAY};
+    return svi_alert_severity(&in);
 }
 
 /* The report is attributed to the detector that leads now. */
@@ -220,14 +212,17 @@ static enum svi_alert_change policy_open(struct svi_alert_policy *d, struct svi_
     a->opened++;
     d->opened++;
     svi_budget_opened(&d->budget);
-    d->reported = d->worst = r->ratio;
-    d->began = d->busy = d->budget.days;
+    d->reported = d->worst = d->first = r->ratio;
+    d->began = d->busy = d->reported_at = d->budget.days;
+    d->joined_at = d->budget.days - JOIN_EVERY / DAY; /* the first feature that joins does not wait */
+    d->again = false;
     /* The last episode's features go before policy_join fills the list: stale ones would hide news. */
     d->calm = d->feature_count = 0;
-    d->severity = svi_alert_severity(d->worst, 0);
+    d->severity = policy_severity(d);
     d->surprise = 0;
     memset(d->joined, 0, sizeof d->joined);
-    (void)policy_join(d, f, r);
+    policy_join(d, f, r);
+    d->features_reported = d->feature_count;
     policy_lead(d, f);
     return SVI_ALERT_OPEN;
 }
@@ -244,10 +239,33 @@ static bool policy_is_over(struct svi_alert_policy *d, const struct policy_readi
     return d->calm >= SVI_POLICY_QUIET_ROWS && (d->budget.days - d->busy) * DAY >= d->o.group;
 }
 
+/* Is an update due (alert_policy.h, UPDATE)? Sets its reason, the most useful first: where to look, then how
+ * bad, then that it recurred. */
+static bool policy_has_news(struct svi_alert_policy *d, const struct policy_reading *r,
+                            enum svi_severity severity, bool over) {
+    const double quiet = (d->budget.days - d->reported_at) * DAY, age = (d->reported_at - d->began) * DAY;
+    const bool features = d->feature_count > d->features_reported;
+    /* Features that wait are never lost: they are named before the close at the latest. */
+    const bool joined = features && (over || (d->budget.days - d->joined_at) * DAY >= JOIN_EVERY);
+    const bool rises = severity > d->severity, worse = d->worst >= SVI_POLICY_WORSE * d->reported;
+    /* A calm sample has nothing to show for a reminder. */
+    const bool remind = !r->calm && quiet >= UPDATE_EVERY;
+    /* The reminders of what merely lasts thin out: each comes when the alert has lasted four times as long as
+     * when it was last reported. */
+    if (!joined && !rises && !(remind && (worse || d->again || quiet >= LASTS_APART * age)))
+        return false;
+    d->news = features   ? SVI_POLICY_JOINED
+              : worse    ? SVI_POLICY_WORSENED
+              : d->again ? SVI_POLICY_AGAIN
+                         : SVI_POLICY_LASTS;
+    return true;
+}
+
 static enum svi_alert_change policy_continue(struct svi_alert_policy *d, struct svi_alert *a,
                                              const struct svi_evidence *f, const struct policy_reading *r,
                                              double time) {
-    if (policy_is_over(d, r)) {
+    const bool over = policy_is_over(d, r);
+    if (over && d->feature_count == d->features_reported) {
         a->open = false;
         a->lasted = 0;
         a->closed = time;
@@ -256,22 +274,22 @@ static enum svi_alert_change policy_continue(struct svi_alert_policy *d, struct 
     a->lasted++;
     d->worst = fmax(d->worst, r->ratio);
     a->worst = fmax(a->worst, policy_grade(r->ratio));
-    /* Measured to the last sample that was not calm: the hold-off before the close must not add severity. */
-    const enum svi_severity severity = svi_alert_severity(d->worst, (d->busy - d->began) * DAY);
     /* policy_join runs in any case: `joined` decides later when the alert may close. */
-    const bool joined = policy_join(d, f, r), worse = r->ratio >= SVI_POLICY_WORSE * d->reported;
-    if (!joined && !worse && !r->again && severity <= d->severity)
+    policy_join(d, f, r);
+    d->again = d->again || r->again;
+    const enum svi_severity severity = policy_severity(d);
+    d->features_before = d->features_reported;
+    if (!policy_has_news(d, r, severity, over))
         return SVI_ALERT_NONE;
-    /* One reason a report, the most useful first: where to look, then how bad, then that it recurred. */
-    d->news = joined     ? SVI_POLICY_JOINED
-              : worse    ? SVI_POLICY_WORSENED
-              : r->again ? SVI_POLICY_AGAIN
-                         : SVI_POLICY_LASTS;
     /* Severity, `reported` and the grade only rise within an episode, so each reason is reported once. */
     d->severity = severity > d->severity ? severity : d->severity;
     policy_lead(d, f);
-    d->reported = fmax(d->reported, r->ratio);
-    a->grade = fmax(a->grade, policy_grade(r->ratio));
+    d->reported = d->worst;
+    d->reported_at = d->budget.days;
+    d->joined_at = d->news == SVI_POLICY_JOINED ? d->budget.days : d->joined_at;
+    d->features_reported = d->feature_count;
+    d->again = false;
+    a->grade = a->worst;
     return SVI_ALERT_UPDATE;
 }
 
@@ -327,6 +345,10 @@ void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d)
     /* From here on: the open episode. A closed one leaves its last values. */
     svi_archive_finite(a, "reported", &d->reported, 1);
     svi_archive_finite(a, "worst", &d->worst, 1);
+    svi_archive_finite(a, "first", &d->first, 1);
+    svi_archive_finite(a, "reported at", &d->reported_at, 1);
+    svi_archive_finite(a, "joined at", &d->joined_at, 1);
+    svi_archive_bool(a, "again", &d->again);
     svi_archive_finite(a, "began", &d->began, 1);
     svi_archive_finite(a, "busy", &d->busy, 1);
     svi_archive_int(a, "calm", &d->calm, 0, INT32_MAX / 2);
@@ -336,6 +358,7 @@ void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d)
     svi_archive_int(a, "judge", &detector, 0, SVI_DETECTORS - 1);
     svi_archive_finite(a, "surprise", &d->surprise, 1);
     svi_archive_int(a, "joined", &d->feature_count, 0, SVI_POLICY_FEATURES);
+    svi_archive_int(a, "features reported", &d->features_reported, 0, SVI_POLICY_FEATURES);
     if (svi_archive_ok(a))
         svi_archive_ints(a, "features", d->features, d->feature_count, -1, INT32_MAX / 2);
     d->severity = (enum svi_severity)severity;

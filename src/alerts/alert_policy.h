@@ -4,10 +4,13 @@
  * OPEN. An alert opens at a sample whose surprise reaches the level of some detector and exceeds that
  * detector's surprise at each of the SVI_BUDGET_APART samples before (a record), after `warmup` samples.
  *
- * UPDATE. While it is open, an update is reported when the largest surprise over level has grown to
- * SVI_POLICY_WORSE times the one last reported; when another feature has reached a level; when a detector
- * reaches its level again after SVI_BUDGET_APART samples below SVI_POLICY_CLEAR of it; and when the alert has
- * become more severe.
+ * UPDATE. While it is open, an update is reported at once when the alert has become more severe, and when
+ * another feature has reached a level; further features within a minute of such an update wait for the end of
+ * that minute, or for the close. Otherwise updates are 30 minutes apart at least, and have a reason: the
+ * largest surprise over level has grown to SVI_POLICY_WORSE times the one last reported; a detector has
+ * reached its level again after SVI_BUDGET_APART samples below SVI_POLICY_CLEAR of it; or the alert has
+ * lasted four times as long as when it was last reported (30 min, 2 h, 8 h and so on). Times are those of
+ * the budget, in which a row without its own time counts as `interval`.
  *
  * CLOSE. It closes after a hold-off of SVI_POLICY_QUIET_ROWS calm samples that span at least `group` seconds.
  * A sample is calm when each detector is below its level (below SVI_POLICY_CLEAR of it, if it has joined the
@@ -24,13 +27,13 @@
  * FEEDBACK. A surprise that a person marked normal (svi_alert_policy_mark_normal) counts as a tenth below its
  * level.
  *
- * SEVERITY goes by w, the largest surprise over level so far, and by how long the episode has lasted:
- * `serious` from w 3 on, or from w 1.5 on after 6 hours; `warning` from w 1.5 on, or after 30 minutes; else
- * `notice`. Everything here depends on the calls alone. */
+ * SEVERITY is decided in alert_severity.h, by the largest surprise over level so far, how fast it rose and
+ * how long the episode has lasted. Everything here depends on the calls alone. */
 #ifndef SVI_ALERT_POLICY_H
 #define SVI_ALERT_POLICY_H
 
 #include "alerts/alert.h"
+#include "alerts/alert_severity.h"
 #include "alerts/budget.h"
 #include "alerts/evidence.h"
 
@@ -54,8 +57,6 @@ struct svi_alert_policy_normal {
 
 /* Why an open alert is reported again. */
 enum svi_alert_news { SVI_POLICY_WORSENED = 0, SVI_POLICY_JOINED, SVI_POLICY_AGAIN, SVI_POLICY_LASTS };
-
-enum svi_severity { SVI_SEVERITY_NOTICE = 0, SVI_SEVERITY_WARNING, SVI_SEVERITY_SERIOUS };
 
 struct svi_alert_policy_options {
     double a_day;    /* the budget, alerts a day; 0: the policy is off, and alert.h decides by p */
@@ -84,6 +85,10 @@ struct svi_alert_policy {
 
     /* Of the open episode. */
     double reported, worst; /* largest ratio that was reported, and largest of all */
+    double first;           /* ratio of its first sample */
+    double reported_at;     /* day of the last report, and ... */
+    double joined_at;       /* ... of the last one that named another feature */
+    bool again;             /* a detector has reached its level again since the last report */
     double began, busy; /* day (svi_budget.days) of its first sample and of the last one that was not calm */
     int calm;           /* samples since then */
     enum svi_severity severity;
@@ -92,6 +97,8 @@ struct svi_alert_policy {
     double surprise;                                  /* largest surprise of the leading detectors */
     bool joined[SVI_DETECTORS];                       /* detectors that have reached their level */
     int features[SVI_POLICY_FEATURES], feature_count; /* columns that have reached a level; -1: the row */
+    int features_reported;                            /* of them, the first ones */
+    int features_before; /* the same before the last sample: the report names those after it */
 };
 
 void svi_alert_policy_init(struct svi_alert_policy *d, const struct svi_alert_policy_options *o);
@@ -124,11 +131,6 @@ void svi_alert_policy_mark_normal(struct svi_alert_policy *d, enum svi_alert_det
 /* Alerts a day so far, and the surprise at which a row opens an alert. NAN: not known yet, or no budget. */
 double svi_alert_policy_alerts_a_day(const struct svi_alert_policy *d);
 double svi_alert_policy_level(const struct svi_alert_policy *d);
-
-const char *svi_alert_severity_name(enum svi_severity severity);
-
-/* worst: largest surprise over level; seconds: how long the episode has lasted. */
-enum svi_severity svi_alert_severity(double worst, double seconds);
 
 /* Includes neither the options nor what belongs to the last sample alone. */
 void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d);

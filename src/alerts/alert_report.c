@@ -9,7 +9,8 @@
  * (add_detector_facts), then of the row the features outside their normal range or, if there are none, the
  * two that are anomalous together (add_row_facts).
  *
- * Columns of a row are lag x d + feature. `rows.x` serves as scratch once the row is assessed. */
+ * Columns of a row are lag x d + feature. `rows.x` and `rows.adds` serve as scratch once the row is assessed.
+ */
 #include "alerts/alert_report.h"
 
 #include <math.h>
@@ -44,9 +45,13 @@ static int alert_report_largest(const double *v, int n, int apart) {
 /* column: of the row, so value and range are those of the lag that explains most. */
 static struct svi_contribution contribution_of(struct svi_alert_stage *s, const struct svi_schema *schema,
                                                int column, double adds) {
+    const int ago = column / s->rows.d;
+    const bool step = s->differences && ago > 0; /* the first of them is the step to the sample itself */
     struct svi_contribution c = {.feature = svi_schema_name(schema, column % s->rows.d),
                                  .column = column % s->rows.d,
                                  .value = s->rows.row[column],
+                                 .ago = ago - (step ? 1 : 0),
+                                 .step = step,
                                  .adds = adds};
     svi_detector_normal_range(s->detector, column, &c.low, &c.high);
     return c;
@@ -86,8 +91,10 @@ static double alert_report_excess(const struct svi_contribution *c) {
 
 /* The line without a budget: the feature beyond its earlier range first, then by distance from the normal
  * range; features within it keep their order, by contribution. */
-static void write_line(const struct svi_alert_stage *s, const struct svi_alert_subject *of,
-                       enum svi_alert_change change, struct svi_alert_report *out) {
+static void write_line(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                       const struct svi_alert_subject *of, enum svi_alert_change change,
+                       struct svi_alert_report *out) {
+    const bool by_rows = svi_alert_stage_counts_rows(s, sample);
     struct svi_alert_feature features[SVI_ALERT_TOP];
     struct svi_contribution c[SVI_ALERT_TOP_MAX];
     const int count = out->event.count, shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
@@ -104,6 +111,8 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
         features[i] = (struct svi_alert_feature){.name = c[i].feature,
                                                  .column = c[i].column,
                                                  .unit = svi_schema_unit(of->schema, c[i].column),
+                                                 .ago = c[i].ago,
+                                                 .step = c[i].step,
                                                  .value = c[i].value,
                                                  .low = c[i].low,
                                                  .high = c[i].high};
@@ -117,8 +126,9 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
                                         .novelty = out->event.novelty,
                                         .p = out->event.p,
                                         .grade = s->alert.worst,
-                                        .since = s->alert.since,
-                                        .time = of->ts};
+                                        .by_rows = by_rows,
+                                        .since = by_rows ? (double)s->alert.begin_row : s->alert.begin,
+                                        .time = by_rows ? (double)sample->number : of->ts};
     svi_alert_text(out->text, &line);
 }
 
@@ -127,30 +137,118 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
 /* A feature is named if it lies at least this part as far outside as the farthest one. */
 #define PLAINLY 0.25
 
-/* The detector's evidence as a person reads it. Strings belong to the schema and are valid for
- * this report. */
-static struct svi_alert_fact fact_of(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+#define CLEARLY 2.0 /* factor between what two features explain, from which one alone deviates */
+#define BEFORE  5   /* rows before a change that a feature's move is measured from */
+
+/* How much of the row's surprise a feature explains: what is lost when the row is assessed without it, in all
+ * of its lags. A feature that is only the context in which another one is wrong leaves the row as novel as it
+ * was. */
+static double explained_by(struct svi_alert_stage *s, int feature) {
+    struct svi_judgement without, again;
+    double *row = s->rows.row, *kept = s->rows.adds; /* scratch: the contributions have been read */
+    const size_t size = (size_t)s->rows.d * (size_t)s->lags * sizeof *row;
+    memcpy(kept, row, size);
+    for (int l = 0; l < s->lags; l++)
+        row[l * s->rows.d + feature] = NAN;
+    svi_detector_assess(s->detector, row, &without);
+    memcpy(row, kept, size);
+    /* What the detector holds of the sample assessed last is that of the row again: learning needs it. */
+    svi_detector_assess(s->detector, row, &again);
+    const double left = without.unknown ? 0 : without.surprise + without.excess;
+    return again.surprise + again.excess - left;
+}
+
+/* How far the last `rows` of a column are from the BEFORE rows before them, in widths of its normal range.
+ * NAN: the history has none before. */
+static double fact_moved(const struct svi_alert_stage *s, int column, int rows) {
+    const struct svi_history_span both = svi_history_over(&s->history, column, rows + BEFORE),
+                                  last = svi_history_over(&s->history, column, rows);
+    double low, high;
+    if (both.values == last.values)
+        return NAN;
+    svi_detector_normal_range(s->detector, column, &low, &high);
+    const double before = (both.mean * both.values - last.mean * last.values) / (both.values - last.values);
+    return (last.mean - before) / fmax(high - low, 1e-9 * fabs(before));
+}
+
+/* Is the evidence of a feature whose forecast is wrong because the one that it depends on deviates? Not the
+ * ampere meter of a machine at rest, but the vibration that rose. That one deviates if it explains clearly
+ * more of the row than the feature does. Where neither does, as between two features alone, the one that
+ * moved when the change began: the feature stayed if less than half of its residual is its own move. */
+static bool fact_is_of_other(struct svi_alert_stage *s, const struct svi_evidence *f, int rows) {
+    double low, high;
+    if (f->with < 0 || !isfinite(f->residual))
+        return false;
+    const double own = fmax(0, explained_by(s, f->feature)), with = fmax(0, explained_by(s, f->with));
+    if (with > CLEARLY * own || own > CLEARLY * with)
+        return with > own;
+    svi_detector_normal_range(s->detector, f->feature, &low, &high);
+    const double moved = fact_moved(s, f->feature, rows), other = fact_moved(s, f->with, rows);
+    return moved / (f->residual / fmax(high - low, 1e-9 * fabs(f->value))) < 0.5 && fabs(other) > fabs(moved);
+}
+
+/* The forecast of a mean. Two estimates: that of the present row, exact if it was the same in all of the
+ * rows; and the mean less the mean residual, which is known in deviations that may have grown since. The one
+ * nearer to the mean is taken, so the difference is never overstated. */
+static double fact_forecast(const struct svi_evidence *f, double mean) {
+    const double now = mean - f->expected;
+    return now * f->residual > 0 && fabs(now) < fabs(f->residual) ? f->expected : mean - f->residual;
+}
+
+/* The detector's evidence as a person reads it: readings over the time since the change. Strings belong to
+ * the schema and are valid for this report. */
+static struct svi_alert_fact fact_of(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                                      const struct svi_schema *schema, enum svi_alert_detector detector) {
     const struct svi_evidence *f = &s->evidence[detector];
     const bool with = f->with >= 0 && f->with < sample->d;
-    const double interval = 86400 / svi_budget_rows_a_day(&s->policy.budget);
-    double low = f->low, high = f->high;
-    if (isnan(low)) /* a detector without a forecast compares with all past values */
-        svi_detector_normal_range(s->detector, f->feature, &low, &high);
-    return (struct svi_alert_fact){.detector = detector,
-                                   .text = svi_detector_row(detector)->engine->text,
-                                   .name = svi_schema_name(schema, f->feature),
-                                   .column = f->feature,
-                                   .unit = svi_schema_unit(schema, f->feature),
-                                   .value = f->value,
-                                   .expected = f->expected,
-                                   .low = low,
-                                   .high = high,
-                                   .seconds = f->over > 1 ? f->over * interval : 0,
-                                   .with = with ? f->with : -1,
-                                   .with_name = with ? svi_schema_name(schema, f->with) : NULL,
-                                   .with_unit = with ? svi_schema_unit(schema, f->with) : NULL,
-                                   .with_value = with ? sample->x[f->with] : NAN};
+    const struct svi_history_span span = svi_history_over(&s->history, f->feature, f->since),
+                                  beside = svi_history_over(&s->history, with ? f->with : -1, f->since);
+    const bool several = span.rows > 1 && span.values > 1, by_rows = svi_alert_stage_counts_rows(s, sample);
+    const double value = several ? span.mean : f->value;
+    const double moved = several ? fact_forecast(f, value) - f->expected : 0;
+    struct svi_alert_fact fact = {
+        .detector = detector,
+        .basis = svi_detector_row(detector)->engine->basis,
+        .name = svi_schema_name(schema, f->feature),
+        .column = f->feature,
+        .unit = svi_schema_unit(schema, f->feature),
+        .value = value,
+        .expected = f->expected + moved,
+        .low = f->low + moved,
+        .high = f->high + moved,
+        /* The first row's own interval counts, too: 30 rows a minute apart are 30 minutes. */
+        .span = !several  ? 0
+                : by_rows ? span.rows
+                          : (span.end - span.begin) * span.rows / (span.rows - 1),
+        .with = with ? f->with : -1,
+        .with_name = with ? svi_schema_name(schema, f->with) : NULL,
+        .with_unit = with ? svi_schema_unit(schema, f->with) : NULL,
+        .with_value = !with                          ? NAN
+                      : several && beside.values > 0 ? beside.mean
+                                                     : sample->x[f->with]};
+    if (isnan(f->residual)) { /* no forecast: all past values are the measure */
+        fact.expected = NAN;
+        svi_detector_normal_range(s->detector, f->feature, &fact.low, &fact.high);
+    }
+    if (detector == SVI_DETECTOR_SPREAD && several) {
+        fact.deviates = SVI_DEVIATES_SPREAD;
+        fact.low = span.least;
+        fact.high = span.most;
+    }
+    if (detector == SVI_DETECTOR_FORECAST && with && (value > fact.high || value < fact.low) &&
+        fact_is_of_other(s, f, span.rows)) {
+        const struct svi_alert_fact of = fact;
+        fact.deviates = SVI_DEVIATES_OTHER;
+        fact.column = of.with;
+        fact.name = of.with_name;
+        fact.unit = of.with_unit;
+        fact.value = of.with_value;
+        fact.with = of.column;
+        fact.with_name = of.name;
+        fact.with_unit = of.unit;
+        fact.with_value = of.value;
+    }
+    return fact;
 }
 
 /* A fact of the row itself: no forecast, no other feature, no detector of sensors behind it. */
@@ -158,6 +256,8 @@ static struct svi_alert_fact fact_of_row(const struct svi_schema *schema, const 
     return (struct svi_alert_fact){.name = c->feature,
                                    .column = c->column,
                                    .unit = svi_schema_unit(schema, c->column),
+                                   .ago = c->ago,
+                                   .step = c->step,
                                    .value = c->value,
                                    .expected = NAN,
                                    .low = c->low,
@@ -175,7 +275,7 @@ static bool fact_is_new(const struct svi_alert_fact *facts, int count, int colum
 
 /* Facts of the detectors of sensors: the leading one first, then those at their level, by their ratio.
  * Returns their number, SVI_ALERT_TOP at most. */
-static int add_detector_facts(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+static int add_detector_facts(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                               const struct svi_schema *schema, struct svi_alert_fact *facts) {
     bool taken[SVI_DETECTORS] = {false};
     int count = 0;
@@ -192,18 +292,56 @@ static int add_detector_facts(const struct svi_alert_stage *s, const struct svi_
         if (best < 0)
             break;
         taken[best] = true;
-        if (fact_is_new(facts, count, s->evidence[best].feature))
-            facts[count++] = fact_of(s, sample, schema, (enum svi_alert_detector)best);
+        facts[count] = fact_of(s, sample, schema, (enum svi_alert_detector)best);
+        count += fact_is_new(facts, count, facts[count].column);
     }
     return count;
 }
 
-/* Facts of a row that is anomalous as a whole: the features outside their normal range; if there are none,
+/* Sorts the features of a row by how much of it each explains. Of equals, the one that adds most stays first.
+ */
+static void sort_by_explanation(struct svi_alert_stage *s, struct svi_contribution *top, int count) {
+    double explains[SVI_ALERT_TOP_MAX];
+    for (int i = 0; i < count; i++)
+        explains[i] = explained_by(s, top[i].column);
+    for (int i = 1; i < count; i++)
+        for (int k = i; k > 0 && explains[k] > explains[k - 1]; k--) {
+            const struct svi_contribution t = top[k];
+            const double most = explains[k];
+            top[k] = top[k - 1];
+            top[k - 1] = t;
+            explains[k] = explains[k - 1];
+            explains[k - 1] = most;
+        }
+}
+
+/* The detector with a forecast that finds this feature most surprising, if nearly at its level; else
+ * SVI_DETECTORS. */
+static int forecast_of(const struct svi_alert_stage *s, int feature) {
+    int best = SVI_DETECTORS;
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        if (s->evidence[i].feature == feature && isfinite(s->evidence[i].residual) &&
+            s->policy.ratio[i] >= SVI_POLICY_CLEAR &&
+            (best == SVI_DETECTORS || s->policy.ratio[i] > s->policy.ratio[best]))
+            best = i;
+    return best;
+}
+
+/* Facts of a row that is anomalous as a whole: the feature that explains most, if a forecast says how it
+ * deviates; the features outside their normal range; if there are none,
  * the two that add most, as a combination. `count`: facts so far; returns the new number. */
-static int add_row_facts(const struct svi_alert_report *out, const struct svi_schema *schema,
+static int add_row_facts(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                         const struct svi_alert_report *out, const struct svi_schema *schema,
                          struct svi_alert_fact *facts, int count, bool *combination) {
-    const struct svi_contribution *top = out->top;
+    struct svi_contribution top[SVI_ALERT_TOP_MAX]; /* the event keeps its own order */
     double farthest = 0;
+    memcpy(top, out->top, (size_t)out->event.count * sizeof *top);
+    sort_by_explanation(s, top, out->event.count);
+    const int best = out->event.count > 0 ? forecast_of(s, top[0].column) : SVI_DETECTORS;
+    if (best < SVI_DETECTORS && count < SVI_ALERT_TOP) {
+        facts[count] = fact_of(s, sample, schema, (enum svi_alert_detector)best);
+        count += fact_is_new(facts, count, facts[count].column);
+    }
     for (int i = 0; i < out->event.count; i++)
         farthest = fmax(farthest, alert_report_excess(&top[i]));
     for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
@@ -217,20 +355,44 @@ static int add_row_facts(const struct svi_alert_report *out, const struct svi_sc
     return count;
 }
 
-static void write_episode(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+/* Facts of the features that joined while no report was due, and are not named yet: their values now. */
+static int add_joined_facts(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                            const struct svi_schema *schema, struct svi_alert_fact *facts, int count) {
+    const struct svi_alert_policy *d = &s->policy;
+    for (int i = d->features_before; i < d->feature_count && count < SVI_ALERT_TOP; i++) {
+        const int j = d->features[i];
+        if (j < 0 || j >= sample->d || !fact_is_new(facts, count, j))
+            continue;
+        struct svi_contribution c = {.feature = svi_schema_name(schema, j),
+                                     .column = j,
+                                     .value = sample->x[j],
+                                     .low = NAN,
+                                     .high = NAN};
+        svi_detector_normal_range(s->detector, j, &c.low, &c.high);
+        facts[count++] = fact_of_row(schema, &c);
+    }
+    return count;
+}
+
+static void write_episode(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                           const struct svi_alert_subject *of, enum svi_alert_change change,
                           struct svi_alert_report *out) {
     const struct svi_alert_policy *d = &s->policy;
+    const bool by_rows = svi_alert_stage_counts_rows(s, sample);
     struct svi_alert_fact facts[SVI_ALERT_TOP];
-    struct svi_episode_line line = {.state = change,
-                                    .news = d->news,
-                                    .severity = d->severity,
-                                    .stream = of->stream,
-                                    .facts = facts,
-                                    .surprise = out->event.surprise,
-                                    .since = s->alert.since,
-                                    .time = of->ts,
-                                    .lasted = 86400 * (d->budget.days - d->began)};
+    struct svi_episode_line line = {
+        .state = change,
+        .news = d->news,
+        .severity = d->severity,
+        .stream = of->stream,
+        .facts = facts,
+        /* Of an alert that only lasts, the present row may be hardly surprising. */
+        .surprise = fmax(out->event.surprise, d->surprise),
+        .rows = (double)s->alert.seen,
+        .rows_a_day = svi_budget_rows_a_day(&d->budget),
+        .by_rows = by_rows,
+        .since = by_rows ? (double)s->alert.begin_row : s->alert.begin,
+        .time = by_rows ? (double)sample->number : of->ts};
     const struct svi_detector_row *lead = svi_detector_row(d->lead);
     svs_error err;
     /* Rows are explained only if a detector of rows leads or ROW is at its level: otherwise a sensor is the
@@ -238,8 +400,10 @@ static void write_episode(const struct svi_alert_stage *s, const struct svi_aler
     line.opening = lead->opening;
     if (change != SVI_ALERT_CLOSE) {
         line.count = add_detector_facts(s, sample, of->schema, facts);
+        if (change == SVI_ALERT_UPDATE)
+            line.count = add_joined_facts(s, sample, of->schema, facts, line.count);
         if (lead->engine->of_rows || d->ratio[SVI_DETECTOR_ROW] >= 1)
-            line.count = add_row_facts(out, of->schema, facts, line.count, &line.combination);
+            line.count = add_row_facts(s, sample, out, of->schema, facts, line.count, &line.combination);
     }
     (void)svi_calendar_set_zone(of->schema->zone, &err); /* unknown zone: times are in UTC */
     svi_episode_text(out->text, &line);
@@ -256,6 +420,18 @@ static void add_detector(const struct svi_alert_stage *s, enum svi_alert_change 
     e->surprise = closes ? s->policy.surprise : f->surprise;
     e->expected = closes ? NAN : f->expected;
     e->over = closes ? 1 : f->over;
+}
+
+/* Which feature the alert is about, for mutes of a sensor: that of the leading detector, if it has one, and
+ * whether the episode has found others too. */
+static void report_lead(const struct svi_alert_stage *s, const struct svi_schema *schema,
+                        struct svi_alert_event *event) {
+    const struct svi_alert_policy *d = &s->policy;
+    const int lead = s->evidence[d->lead].feature;
+    const int own = lead >= 0 ? lead : event->count > 0 ? event->top[0].column : -1;
+    event->lead = lead >= 0 ? svi_schema_name(schema, lead) : NULL;
+    for (int i = 0; i < d->feature_count; i++)
+        event->several = event->several || (d->features[i] >= 0 && d->features[i] != own);
 }
 
 bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
@@ -279,9 +455,10 @@ bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_alert_s
                                           .text = out->text};
     if (svi_alert_policy_is_on(&s->policy)) {
         add_detector(s, change, &out->event);
+        report_lead(s, of->schema, &out->event);
         write_episode(s, sample, of, change, out);
     } else {
-        write_line(s, of, change, out);
+        write_line(s, sample, of, change, out);
     }
     return true;
 }

@@ -26,6 +26,8 @@
 
 static void alert_stage_drop_detectors(struct svi_alert_stage *s) {
     svi_detectors_clear(&s->detectors);
+    svi_history_clear(&s->history);
+    s->anomaly = (struct svi_anomaly){.rows = 0}; /* what those detectors found */
     /* The engine compares this with the columns; 0 makes it name the columns of context to new detectors. */
     s->context_d = 0;
 }
@@ -200,6 +202,7 @@ static svs_code alert_stage_reserve_detectors(struct svi_alert_stage *s, int d, 
     bool fresh;
     if (!svi_alert_policy_is_on(&s->policy))
         return SVS_OK;
+    SVI_TRY(svi_history_reserve(&s->history, d, s->options.shared, err));
     SVI_TRY(svi_detectors_reserve(&s->detectors, &shape, &fresh, err));
     /* Only for new detectors: a widened one is a copy and knows its categories. Novelty may know some from
      * before there was a budget. */
@@ -237,7 +240,7 @@ svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may
 /* After a sample: if a part is full, the next sample asks for capacity again. Detectors that own their
  * scratch took all capacity at once and never fill up. */
 static void alert_stage_note_full(struct svi_alert_stage *s) {
-    if (svi_budget_is_full(&s->policy.budget) ||
+    if (svi_budget_is_full(&s->policy.budget) || svi_history_is_full(&s->history) ||
         (s->options.shared &&
          ((s->detector && svi_detector_is_full(s->detector)) || svi_detectors_are_full(&s->detectors))))
         s->capacity = -1;
@@ -275,6 +278,7 @@ void svi_alert_stage_renew(struct svi_alert_stage *s, int feature) {
     svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
     svi_detector_renew(s->detector, s->lags, feature);
     svi_detectors_forget(&s->detectors, feature);
+    svi_history_forget(&s->history, feature);
     /* The column may have become one of context, or stopped being one: the engine names them again. Rows kept
      * for verdicts have the old meaning of the column, so they are not learned any more. */
     s->context_d = 0;
@@ -287,6 +291,24 @@ void svi_alert_stage_renew(struct svi_alert_stage *s, int feature) {
 static double alert_stage_clock(const struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
     const struct svi_budget *b = &s->policy.budget;
     return !sample->timed && b->interval > 0 ? b->days * 86400 : sample->time;
+}
+
+bool svi_alert_stage_counts_rows(const struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
+    return !sample->timed && s->policy.o.interval > 0 && sample->number > 0;
+}
+
+/* Dates the alert that this sample opened back to the begin of the change that its leading detector found,
+ * as far as the history reaches. */
+static void alert_stage_date(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
+    const bool on = svi_alert_policy_is_on(&s->policy);
+    const int rows = on ? s->evidence[s->policy.lead].since : 1;
+    const bool known = rows <= svi_history_held(&s->history) && rows <= sample->number;
+    s->alert.begin = s->alert.since;
+    s->alert.begin_row = sample->number;
+    if (rows == 1 || !known)
+        return;
+    s->alert.begin = fmin(svi_history_over(&s->history, 0, rows).begin, s->alert.since);
+    s->alert.begin_row = sample->number - rows + 1;
 }
 
 /* Keeps what a verdict on the open alert will need: its rows and the peaks of its detectors. */
@@ -303,10 +325,16 @@ static void alert_stage_keep(struct svi_alert_stage *s) {
                               s->evidence[i].surprise);
 }
 
-svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err) {
+svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t *number, bool is_true, svs_error *err) {
     if (!svi_alert_stage_has_policy(s))
         return svi_fail(err, SVS_UNAVAILABLE,
                         "alerts are kept for a verdict only under alert.budget, which is none");
+    if (*number == 0 && (*number = svi_verdicts_last(&s->verdicts)) == 0)
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "no alert accepts a verdict: of the last %d of kind novelty, if there are any, each has "
+            "its verdict",
+            SVI_VERDICT_EPISODES);
     /* All memory first: a verdict is final and must not stop half-way. What it teaches may fill parts, so the
      * next sample asks for capacity again. */
     s->capacity = -1;
@@ -314,7 +342,7 @@ svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool
         SVI_TRY(svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err));
         SVI_TRY(svi_alert_policy_reserve(&s->policy, true, err));
     }
-    return svi_verdicts_give(&s->verdicts, &s->policy, s->detector, number, is_true, err);
+    return svi_verdicts_give(&s->verdicts, &s->policy, s->detector, *number, is_true, err);
 }
 
 /* Changes the alert: by the evidence under a budget, else by p. */
@@ -338,6 +366,17 @@ static enum svi_alert_change alert_stage_alarm(struct svi_alert_stage *s, double
     return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
 }
 
+/* Scores the row and then adds its strength to the past, so no row is ranked in a past that has it. A row
+ * that is not learned leaves the past as it is. */
+static void alert_stage_score(struct svi_alert_stage *s, bool learned) {
+    double strength = 0;
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        strength = fmax(strength, s->evidence[i].strength);
+    s->score = svi_anomaly_score(&s->anomaly, s->judgement.p, strength);
+    if (learned)
+        svi_anomaly_add(&s->anomaly, strength);
+}
+
 /* Copies the sample into rows.x, widened by zeros. A value that only stands in for a missing one becomes NaN:
  * it carries no evidence. */
 static void alert_stage_copy(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
@@ -358,10 +397,11 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     if (!s->detector) /* so far all rows were empty and no column exists */
         return SVI_ALERT_NONE;
     alert_stage_copy(s, sample);
+    svi_history_add(&s->history, r->x, sample->time);
     /* Sensors assess every sample, even before the lags are full, because they need no row. The clock is read
      * once, so that all detectors see the same time. */
     struct svi_moment moment;
-    struct svi_detector_sample seen = {.x = r->x, .moment = &moment};
+    struct svi_detector_sample seen = {.x = r->x, .moment = &moment, .unlearned = sample->unlearned};
     if (svi_alert_policy_is_on(&s->policy)) /* only then does a detector ask for it */
         svi_context_moment(alert_stage_clock(s, sample), &moment);
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
@@ -377,21 +417,38 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     svi_detector_set_columns(s->detector, s->lags * (sample->d > 0 ? sample->d : r->d));
     svi_detector_assess(s->detector, r->row, &s->judgement);
     /* Before the early return: the score of a sample without values must not repeat those of the last one. */
-    s->alarm = s->surprise = 0;
+    s->alarm = s->surprise = s->score = 0;
     if (s->judgement.unknown) /* no evidence either way: the alert does not change */
         return SVI_ALERT_NONE;
     seen.row = &s->judgement;
     /* The second pass adds the detectors of rows to the evidence of the sensors; it does not clear it. */
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
-    return alert_stage_alarm(s, sample->time, sample->timed);
+    alert_stage_score(s, !sample->unlearned);
+    if (sample->unlearned)
+        svi_budget_pass_over(&s->policy.budget);
+    const enum svi_alert_change change = alert_stage_alarm(s, sample->time, sample->timed);
+    if (change == SVI_ALERT_OPEN || change == SVI_ALERT_UPDATE)
+        svi_detectors_date(&s->detectors, s->evidence);
+    if (change == SVI_ALERT_OPEN)
+        alert_stage_date(s, sample);
+    return change;
+}
+
+void svi_alert_stage_move_times(struct svi_alert_stage *s, double from, double step) {
+    svi_alert_move_times(&s->alert, from, step);
+    svi_budget_move_times(&s->policy.budget, from, step);
+    svi_history_move_times(&s->history, from, step);
 }
 
 struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s) {
-    return (struct svi_alert_scores){s->judged, s->judgement.novelty, s->judgement.p, s->alarm, s->surprise};
+    return (struct svi_alert_scores){s->judged, s->judgement.novelty, s->judgement.p,
+                                     s->alarm,  s->surprise,          s->score};
 }
 
 void svi_alert_stage_learn(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
-    if (s->judged)
+    if (s->judged && sample->unlearned)
+        svi_detector_pass_over(s->detector);
+    else if (s->judged)
         s->refused += svi_detector_learn(s->detector, sample->labelled) == SVI_LEARN_RESULT_REFUSED;
     if (s->on)
         alert_stage_note_full(s);
@@ -435,6 +492,8 @@ void svi_alert_stage_policy_archive(struct svi_archive *a, struct svi_alert_stag
 void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_stage *s) {
     const struct svi_detector_shape shape = alert_stage_shape(s, s->detector ? s->rows.d : 0);
     svi_detectors_archive(a, &s->detectors, &shape);
+    svi_history_archive(a, &s->history, shape.columns, shape.grows);
+    svi_anomaly_archive(a, &s->anomaly);
 }
 
 double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, int contexts, bool shared) {
@@ -453,6 +512,6 @@ double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, in
     /* 3 x columns: the ring of lags, the row, its columns' contributions; d: the sample (struct
      * svi_alert_stage_rows). */
     return own + svi_detector_memory(&novelty) + (shared ? 0 : svi_verdicts_memory((int)columns)) +
-           (policy ? svi_detectors_memory(&shape) : 0) + (policy && shared ? svi_budget_memory() : 0) +
-           sizeof(double) * (3 * columns + d);
+           (policy ? svi_detectors_memory(&shape) + svi_history_memory(d) : 0) +
+           (policy && shared ? svi_budget_memory() : 0) + sizeof(double) * (3 * columns + d);
 }

@@ -11,12 +11,16 @@
 #include "alerts/alert.h"
 #include "alerts/alert_policy.h"
 #include "alerts/alert_verdict.h"
+#include "alerts/anomaly.h"
 #include "alerts/detectors.h"
+#include "alerts/history.h"
 #include "base/archive.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 
 #define SVI_ALERT_STAGE_COLUMNS 4096 /* largest features x lags */
+
+struct svi_unlearned;
 
 struct svi_alert_stage_options {
     bool on; /* false: the other members are ignored */
@@ -33,9 +37,11 @@ struct svi_alert_sample {
     const double *x;     /* d values */
     const uint8_t *gaps; /* d flags: not 0 where x stands in for a missing value; NULL: none is missing */
     int d;               /* features */
+    int64_t number;      /* of the sample in the stream, from 1; 0: unknown */
     double time;         /* engine time, seconds */
     bool timed;          /* the sample brought its own time */
     bool labelled;       /* the sample has a label */
+    const struct svi_unlearned *unlearned; /* columns that are not learned (mutes.h); NULL: none */
 };
 
 /* One sample of d features, and its lags. */
@@ -53,6 +59,7 @@ struct svi_alert_scores {
     double novelty, p;
     double alarm;    /* an alert may open from 1 on */
     double surprise; /* largest -log10 p of the detectors; with a budget see alert_policy.h, SURPRISE */
+    double anomaly;  /* of the row and of the sensors together, in [0, 1]: see anomaly.h */
 };
 
 struct svi_alert_stage {
@@ -64,18 +71,20 @@ struct svi_alert_stage {
     svi_detector *detector; /* NULL before the first sample */
     struct svi_alert_stage_rows rows;
     struct svi_alert alert;
-    struct svi_alert_policy policy; /* used only with a budget, like the next two */
+    struct svi_alert_policy policy; /* used only with a budget, like the next three */
+    struct svi_history history;     /* the last samples, that of svi_alert_stage_assess included */
     struct svi_verdicts verdicts;
     struct svi_detectors detectors; /* besides novelty; above SVI_SENSORS_MAX columns only those of rows */
     int context_d, context_names; /* columns that the engine has searched for context, and their names then */
     bool with_context;
+    struct svi_anomaly anomaly; /* the past of strengths; empty without a budget */
 
     /* Of the last sample. */
     bool judged; /* it was assessed */
     struct svi_judgement judgement;
     struct svi_evidence evidence[SVI_DETECTORS]; /* by detector */
     double grade;
-    double alarm, surprise; /* see struct svi_alert_scores */
+    double alarm, surprise, score; /* see struct svi_alert_scores; score: its `anomaly` */
 
     int64_t refused;             /* samples that novelty refused to learn */
     char reason[SVS_ERROR_TEXT]; /* why novelty was switched off; "" = it was not */
@@ -129,9 +138,10 @@ bool svi_alert_stage_has_policy(const struct svi_alert_stage *s);
 void svi_alert_stage_policy_archive(struct svi_archive *a, struct svi_alert_stage *s);
 void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_stage *s);
 
-/* A person marks the alert of that number true or false. SVS_UNAVAILABLE: `err` says why no verdict on it is
- * possible (any more). Other errors: SVS_NO_MEMORY. */
-svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err);
+/* A person marks the alert *number true or false; 0: the last one that accepts a verdict, which is written
+ * back. SVS_UNAVAILABLE: `err` says why no verdict on it is possible (any more). Other errors:
+ * SVS_NO_MEMORY. */
+svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t *number, bool is_true, svs_error *err);
 
 /* A sample was left out: the next one is not the successor of the last one, so the lags start again. */
 void svi_alert_stage_gap(struct svi_alert_stage *s);
@@ -149,10 +159,17 @@ void svi_alert_stage_renew(struct svi_alert_stage *s, int feature);
 enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
                                              const struct svi_alert_sample *sample);
 
+/* Follows a shift of the clock: times after `from` move by `step`. Seconds. */
+void svi_alert_stage_move_times(struct svi_alert_stage *s, double from, double step);
+
 /* Is novelty off, with nothing left to report? */
 static inline bool svi_alert_stage_idle(const struct svi_alert_stage *s) {
     return !s->on && !s->judged && !s->alert.open;
 }
+
+/* Does a line about the sample count rows? So where rows have no times and their arrival means nothing
+ * (alert.interval). */
+bool svi_alert_stage_counts_rows(const struct svi_alert_stage *s, const struct svi_alert_sample *sample);
 
 /* The scores of the last sample. */
 struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s);

@@ -23,8 +23,10 @@
 #define NAME   SVI_ALERT_NAME
 #define UNIT   SVI_HUMAN_UNIT
 #define NUMBER SVI_HUMAN
-#define PART   (NAME + UNIT + 5 * NUMBER + 40)
+#define PART   (NAME + UNIT + 6 * NUMBER + 60)
 #define END    (3 * NUMBER + 80)
+
+#define DIGITS 17 /* that distinguish any two doubles */
 
 /* ---- the line */
 
@@ -54,24 +56,52 @@ size_t svi_alert_begin(char *out, const char *stream) {
     return svi_alert_append(out, 0, name, 0);
 }
 
+const char *svi_alert_since(char out[NUMBER], bool by_rows, double since, double now) {
+    return by_rows ? svi_human_place(out, true, since) : svi_human_since(out, since, now);
+}
+
+struct svi_alert_numbers svi_alert_numbers_of(double value, double low, double high, int digits) {
+    struct svi_alert_numbers n;
+    const double width = high - low, outside = fmax(value - high, low - value);
+    const double near = outside > 0 ? fmin(width, outside) : width;
+    n.ranged = isfinite(width);
+    n.outside = outside > 0;
+    /* Values of ten digits and more may need all that a double has to differ from a bound. */
+    do {
+        svi_human_number(n.value, value, outside > 0 ? outside : width, digits);
+        svi_human_number(n.low, low, near > 0 ? near : outside, digits);
+        svi_human_number(n.high, high, near > 0 ? near : outside, digits);
+        digits = digits < DIGITS - 4 ? DIGITS - 4 : digits + 1;
+    } while (n.outside && digits <= DIGITS && strcmp(n.value, value > high ? n.high : n.low) == 0);
+    return n;
+}
+
+/* " 3 rows ago" for a value of an earlier sample; "" for one of the sample at hand. */
+static const char *ago_text(char out[NUMBER], int ago) {
+    out[0] = '\0';
+    if (ago > 0)
+        snprintf(out, NUMBER, " %d row%s ago", ago, ago == 1 ? "" : "s");
+    return out;
+}
+
 /* " vibration 4.1 mm/s (usual 0.9 to 1.3, earlier 0.6 to 2.1)". `before`: the separator. */
 static void feature_text(char out[PART], const struct svi_alert_feature *f, const char *before) {
-    char name[NAME], value[NUMBER], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "", unit[UNIT];
-    /* The width of the range sets the digits of its bounds. A value far outside needs fewer digits: enough to
-     * show how far outside it is. */
+    char name[NAME], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "", unit[UNIT], ago[NUMBER];
+    const char *is = f->step ? " moved by " : " ";
+    const struct svi_alert_numbers n = svi_alert_numbers_of(f->value, f->low, f->high, 3);
     const double width = f->high - f->low;
-    const double outside = fmax(f->value - f->high, f->low - f->value);
     svi_alert_name(name, f->name, f->column);
     svi_human_unit(unit, f->unit);
+    ago_text(ago, f->ago);
     if (f->beyond)
         snprintf(range, sizeof range, ", earlier %s to %s", svi_human_number(low, f->earlier_low, width, 3),
                  svi_human_number(high, f->earlier_high, width, 3));
-    if (isfinite(width))
-        snprintf(out, PART, "%s%s %s%s (usual %s to %s%s)", before, name,
-                 svi_human_number(value, f->value, fmax(width, outside), 3), unit,
-                 svi_human_number(low, f->low, width, 3), svi_human_number(high, f->high, width, 3), range);
+    /* A value within its normal range is not shown beside it: the range would contradict the alert. */
+    if (n.ranged && (n.outside || isnan(f->value)))
+        snprintf(out, PART, "%s%s%s%s%s%s (usual %s to %s%s)", before, name, is, n.value, unit, ago, n.low,
+                 n.high, range);
     else
-        snprintf(out, PART, "%s%s %s%s", before, name, svi_human_number(value, f->value, 0, 3), unit);
+        snprintf(out, PART, "%s%s%s%s%s%s", before, name, is, n.value, unit, ago);
 }
 
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) {
@@ -79,10 +109,11 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
     const char *before = l->state == SVI_ALERT_UPDATE ? " worse: " : " ";
     const int count = l->state == SVI_ALERT_CLOSE ? 0 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
     /* The end is formatted first because its length decides how many features fit before it. */
-    svi_human_since(since, l->since, l->time);
+    svi_alert_since(since, l->by_rows, l->since, l->time);
     if (l->state == SVI_ALERT_CLOSE)
         snprintf(end, END, " back to normal after %s, worst grade %s, since %s",
-                 svi_human_duration(a, l->time - l->since), svi_human_number(b, l->grade, 0, 2), since);
+                 svi_human_span(a, l->by_rows, fmax(0, l->time - l->since)),
+                 svi_human_number(b, l->grade, 0, 2), since);
     else
         snprintf(end, END, "%snovelty %s, p %s, since %s", count > 0 ? ", " : before,
                  svi_human_number(a, l->novelty, 0, 2), svi_human_number(b, l->p, 0, 2), since);
@@ -96,69 +127,115 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
 
 /* ---- the line of an alert under a budget */
 
-#define SURE 12.0 /* surprise: a p below 10^-12 is shown as "less than" that */
+#define GREATEST 15.0 /* surprise: the number of rows that a p stands for is at most 10^15 */
 
-/* "one in 300,000" for a surprise of 5.5. */
-static const char *episode_rarity(char out[NUMBER], double surprise) {
-    char count[NUMBER];
-    /* One significant digit, because the p is an estimate. 1e-9 corrects a log10 of a power of ten that falls
-     * just short of a whole number. */
-    const double n = pow(10, fmin(surprise, SURE)), unit = pow(10, floor(log10(fmax(n, 10)) + 1e-9));
-    const double rounded = n < 10 ? fmax(1, floor(n + 0.5)) : floor(n / unit + 0.5) * unit;
-    snprintf(out, NUMBER, "%sone in %.20s", surprise > SURE ? "less than " : "",
-             svi_human_count(count, (int64_t)rounded));
+/* "about once in 4 days at this rate", "about once in 6,000 rows", "less than once in a year at this rate".
+ * One digit, because the p is an estimate. */
+static const char *episode_rarity(char out[2 * NUMBER], const struct svi_episode_line *l) {
+    char text[NUMBER];
+    const double rows = pow(10, fmax(0, fmin(l->surprise, GREATEST))), most = SVI_ALERT_RAREST * l->rows;
+    const bool less = l->surprise > GREATEST || (most > 0 && rows > most);
+    const double n = less && most > 0 ? fmin(rows, most) : rows;
+    const double unit = pow(10, floor(log10(fmax(n, 1)) + 1e-9));
+    /* A bound is rounded down: rounded up, it would claim more than the rows show. */
+    if (l->by_rows)
+        snprintf(text, NUMBER, "%.20s rows",
+                 svi_human_count((char[NUMBER]){0}, (int64_t)(floor(n / unit + (less ? 1e-9 : 0.5)) * unit)));
+    else
+        svi_human_about(text, n / l->rows_a_day * 86400, less);
+    snprintf(out, 2 * NUMBER, "%s once in %s%s", less ? "less than" : "about", text,
+             l->by_rows ? "" : " at this rate");
     return out;
 }
 
 /* "03:12 CET"; on a clock that does not start in 1970, the seconds. */
-static const char *episode_since(char out[SVI_CALENDAR_MOMENT], double since, double now) {
+static const char *episode_since(char out[SVI_CALENDAR_MOMENT], const struct svi_episode_line *l) {
     char text[NUMBER];
     /* In the zone of the stream, which the caller has set (svi_calendar_set_zone); svi_human_since
      * uses UTC. */
-    if (svi_human_is_date(since))
-        svi_calendar_moment(out, since, now);
+    if (!l->by_rows && svi_human_is_date(l->since))
+        svi_calendar_moment(out, l->since, l->time);
     else
-        snprintf(out, SVI_CALENDAR_MOMENT, "%.30s s", svi_human_number(text, since, 0, 3));
+        snprintf(out, SVI_CALENDAR_MOMENT, "%s", svi_alert_since(text, l->by_rows, l->since, l->time));
     return out;
 }
 
-/* "39.5 to 42.5", with enough digits to distinguish the bounds; "" where they are unknown. */
-static const char *episode_range(char out[2 * NUMBER + 8], const struct svi_alert_fact *f) {
-    char low[NUMBER], high[NUMBER];
-    const double width = f->high - f->low;
+/* "vibration varies more than expected, from 0.8 to 4.1 in 30 min": all of them readings. */
+static void episode_spread(char out[2 * PART], const struct svi_alert_fact *f, const char *name,
+                           const char *span) {
+    char low[NUMBER], high[NUMBER], unit[UNIT];
+    snprintf(out, 2 * PART, "%s varies more than expected, from %s to %s%s in %s", name,
+             svi_human_number(low, f->low, f->high - f->low, 2),
+             svi_human_number(high, f->high, f->high - f->low, 2), svi_human_unit(unit, f->unit), span);
+}
+
+/* What a value is compared with: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5 to
+ * 42.5)"; of a value within that range ", 1.4 above the 54.1 expected at this time of day"; without a
+ * forecast " (usually 0.1 to 0.3)", or "". other: name of the feature that the range is of; NULL: of the
+ * value's own. */
+static void episode_expected(char out[PART], const struct svi_alert_fact *f,
+                             const struct svi_alert_numbers *n, const char *basis, const char *other) {
+    char expected[NUMBER], distance[NUMBER];
+    const double apart = fabs(f->value - f->expected);
     out[0] = '\0';
-    if (isfinite(width))
-        snprintf(out, 2 * NUMBER + 8, "%s to %s", svi_human_number(low, f->low, width, 2),
-                 svi_human_number(high, f->high, width, 2));
-    return out;
+    if (other)
+        snprintf(out, PART, " (%s to %s expected of %s there)", n->low, n->high, other);
+    else if (basis && isfinite(apart) && !(n->ranged && n->outside))
+        snprintf(out, PART, ", %s %s the %s expected%s", svi_human_number(distance, apart, 0, 2),
+                 f->value > f->expected ? "above" : "below",
+                 svi_human_number(expected, f->expected, apart, 2), basis);
+    else if (basis && n->ranged && (f->detector == SVI_DETECTOR_FORECAST || !isfinite(f->expected)))
+        snprintf(out, PART, " (%s to %s expected%s)", n->low, n->high, basis);
+    else if (basis && n->ranged)
+        snprintf(out, PART, ", %s expected%s (%s to %s)",
+                 svi_human_number(expected, f->expected, f->high - f->low, 2), basis, n->low, n->high);
+    else if (n->ranged && n->outside)
+        snprintf(out, PART, " (usually %s to %s)", n->low, n->high);
 }
 
-/* "vibration 1.7 for 30 min while current is 1.5 (0.1 to 0.3 expected there)". bare: only name and value;
- * dated: times have a time of day. */
-static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, bool bare, bool dated) {
-    char name[NAME], value[NUMBER], span[NUMBER], lasted[NUMBER + 8] = "",
-                                                                  with[NAME + NUMBER + UNIT + 16] = "";
-    char expected[4 * NUMBER + 60] = "", range[2 * NUMBER + 8], other[NAME], number[NUMBER], unit[UNIT];
-    const double outside = fmax(f->value - f->high, f->low - f->value);
-    /* `bare` is for a combination: each feature lies within its range, so the range explains nothing. */
-    if (f->seconds > 0 && !bare)
-        snprintf(lasted, sizeof lasted, " for %.36s", svi_human_duration(span, f->seconds));
-    if (f->with >= 0 && !bare)
+/* "vibration 1.7 on average for 30 min while current is 1.5 (0.1 to 0.3 expected there)". bare: only name and
+ * value, because each feature of a combination lies within its range; dated: times have a time of day. */
+static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, bool bare, bool by_rows,
+                         bool dated) {
+    char name[NAME], span[NUMBER], lasted[NUMBER + 24] = "", other[NAME] = "", unit[UNIT], ago[NUMBER];
+    char with[NAME + NUMBER + UNIT + 16] = "", expected[PART] = "";
+    const bool of_other = f->deviates == SVI_DEVIATES_OTHER && f->with >= 0;
+    struct svi_alert_numbers n = svi_alert_numbers_of(f->value, f->low, f->high, 2);
+    const char *basis = f->basis ? f->basis(f, dated) : NULL;
+    svi_alert_name(name, f->name, f->column);
+    svi_human_span(span, by_rows, f->span);
+    if (f->deviates == SVI_DEVIATES_SPREAD && f->span > 0 && !bare) {
+        episode_spread(out, f, name, span);
+        return;
+    }
+    if (f->span > 0 && !bare)
+        snprintf(lasted, sizeof lasted, " on average for %.36s", span);
+    /* A value within its range but off its forecast has the digits that show the difference. */
+    if (basis && !bare && !of_other && isfinite(f->value - f->expected) && !(n.ranged && n.outside))
+        svi_human_number(n.value, f->value, fabs(f->value - f->expected), 2);
+    if (f->with >= 0 && !bare) {
+        const struct svi_alert_numbers w = svi_alert_numbers_of(f->with_value, f->low, f->high, 3);
+        char number[NUMBER];
+        svi_human_number(number, f->with_value, 0, 3);
         snprintf(with, sizeof with, " while %s is %s%s", svi_alert_name(other, f->with_name, f->with),
-                 svi_human_number(number, f->with_value, 0, 2), svi_human_unit(unit, f->with_unit));
-    episode_range(range, f);
-    /* The detector's own words first; the normal range is what remains where it has none. */
-    if (!bare && !(f->text && f->text(expected, sizeof expected, f, range, dated)) && range[0])
-        snprintf(expected, sizeof expected, " (usually %s)", range);
-    snprintf(out, 2 * PART, "%s %s%s%s%s%s", svi_alert_name(name, f->name, f->column),
-             svi_human_number(value, f->value, fmax(f->high - f->low, outside), 2),
-             svi_human_unit(unit, f->unit), lasted, with, expected);
+                 of_other ? w.value : number, svi_human_unit(unit, f->with_unit));
+        if (of_other) { /* the range is of the other feature, so its digits are too */
+            svi_human_number(n.value, f->value, 0, 3);
+            memcpy(n.low, w.low, sizeof n.low);
+            memcpy(n.high, w.high, sizeof n.high);
+        }
+    }
+    if (!bare)
+        episode_expected(expected, f, &n, basis, of_other ? other : NULL);
+    snprintf(out, 2 * PART, "%s%s%s%s%s%s%s%s", name, f->step ? " moved by " : " ", n.value,
+             svi_human_unit(unit, f->unit), ago_text(ago, f->ago), lasted, with, expected);
 }
 
 /* Appends the facts; `reserved` bytes stay free after them. */
 static size_t episode_facts(char *out, size_t at, const struct svi_episode_line *l, size_t reserved) {
     char part[2 * PART];
-    const bool together = l->combination && l->count >= 2, dated = svi_human_is_date(l->since);
+    const bool together = l->combination && l->count >= 2;
+    const bool dated = !l->by_rows && svi_human_is_date(l->since);
     /* A combination is always a pair: the caller lists the two that add most first. */
     const int count = together ? 2 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
     if (l->opening) {
@@ -168,9 +245,9 @@ static size_t episode_facts(char *out, size_t at, const struct svi_episode_line 
         at = svi_alert_append(out, at, "unusual rows", reserved);
     }
     if (together)
-        at = svi_alert_append(out, at, "unusual combination of ", reserved);
+        at = svi_alert_append(out, at, l->opening ? "combination of " : "unusual combination of ", reserved);
     for (int i = 0; i < count; i++) {
-        episode_fact(part, &l->facts[i], together, dated);
+        episode_fact(part, &l->facts[i], together, l->by_rows, dated);
         /* Separator and fact must fit together (8 bytes hold any separator), or a separator would dangle. */
         if (at + strlen(part) + 8 + reserved >= SVI_ALERT_TEXT)
             break;
@@ -186,13 +263,14 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
                                        [SVI_POLICY_JOINED] = ", now also: ",
                                        [SVI_POLICY_AGAIN] = ", again: ",
                                        [SVI_POLICY_LASTS] = ", lasts: "};
-    char end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
+    char end[END], rarity[2 * NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
     const bool closes = l->state == SVI_ALERT_CLOSE;
-    episode_since(since, l->since, l->time);
-    episode_rarity(rarity, l->surprise);
+    episode_since(since, l);
+    episode_rarity(rarity, l);
     if (closes)
-        snprintf(end, END, "back to normal after %s (%s, %s at worst), since %s",
-                 svi_human_duration(span, l->lasted), svi_alert_severity_name(l->severity), rarity, since);
+        snprintf(end, END, "back to normal after %s (%s, at worst %s), since %s",
+                 svi_human_span(span, l->by_rows, fmax(0, l->time - l->since)),
+                 svi_alert_severity_name(l->severity), rarity, since);
     else
         snprintf(end, END, ", %s, since %s", rarity, since);
     size_t at = svi_alert_begin(out, l->stream);
@@ -232,14 +310,31 @@ static void quality_feature_text(char out[PART], const struct svi_quality_featur
 static void quality_end_text(char part[PART], const struct svi_quality_line *l, const char *figure) {
     char lasted[NUMBER], now[NUMBER], before[NUMBER], worst[NUMBER], since[NUMBER];
     snprintf(part, PART, "%s after %s: %s %s, before %s, worst %s, since %s",
-             l->adapted ? "stays as it is" : "back to normal", svi_human_duration(lasted, l->time - l->since),
-             figure, quality_level_text(now, l->after, l->regress),
-             quality_level_text(before, l->before, l->regress),
-             quality_level_text(worst, l->worst, l->regress), svi_human_since(since, l->since, l->time));
+             l->adapted ? "stays as it is" : "back to normal",
+             svi_human_span(lasted, l->by_rows, fmax(0, l->time - l->since)), figure,
+             quality_level_text(now, l->after, l->regress), quality_level_text(before, l->before, l->regress),
+             quality_level_text(worst, l->worst, l->regress),
+             svi_alert_since(since, l->by_rows, l->since, l->time));
+}
+
+/* " (13 of 40 rows, 4 of 100 before)"; of a regression " (40 rows, 100 before)". */
+static void quality_rows_text(char out[4 * NUMBER + 32], const struct svi_quality_line *l) {
+    char rows[NUMBER], wrong[NUMBER], rows_before[NUMBER], wrong_before[NUMBER];
+    out[0] = '\0';
+    if (l->rows < 1 || l->rows_before < 1)
+        return;
+    svi_human_count(rows, l->rows);
+    svi_human_count(rows_before, l->rows_before);
+    if (l->regress)
+        snprintf(out, 4 * NUMBER + 32, " (%s rows, %s before)", rows, rows_before);
+    else
+        snprintf(out, 4 * NUMBER + 32, " (%s of %s rows, %s of %s before)", svi_human_count(wrong, l->wrong),
+                 rows, svi_human_count(wrong_before, l->wrong_before), rows_before);
 }
 
 size_t svi_alert_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
-    char part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER];
+    char part[2 * PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER], rows[4 * NUMBER + 32];
+    char number[NUMBER + 20] = "";
     const char *figure = l->regress ? "rmse" : "errors";
     size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " quality", 0);
@@ -248,11 +343,13 @@ size_t svi_alert_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality
         at = svi_alert_append(out, at, " ", 0);
         return svi_alert_append(out, at, part, 0);
     }
-    snprintf(part, PART, "%s: %s %s -> %s since %s (after sample %s)",
-             l->state == SVI_ALERT_UPDATE ? " worse" : "", figure,
-             quality_level_text(before, l->before, l->regress),
-             quality_level_text(after, l->after, l->regress), svi_human_since(since, l->since, l->time),
-             svi_human_count(count, l->number));
+    if (!l->by_rows) /* else `since` is the sample */
+        snprintf(number, sizeof number, " (after sample %.30s)", svi_human_count(count, l->number));
+    quality_rows_text(rows, l);
+    snprintf(part, sizeof part, "%s: %s %s -> %s%s since %s%s", l->state == SVI_ALERT_UPDATE ? " worse" : "",
+             figure, quality_level_text(before, l->before, l->regress),
+             quality_level_text(after, l->after, l->regress), rows,
+             svi_alert_since(since, l->by_rows, l->since, l->time), number);
     /* Figures and time precede the features, so nothing is reserved after these. */
     at = svi_alert_append(out, at, part, 0);
     for (int i = 0; i < l->count && i < SVI_ALERT_TOP; i++) {

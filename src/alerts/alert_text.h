@@ -5,9 +5,13 @@
  *     pump1 worse: vibration 9.2 (usual 0.9 to 1.3), novelty 0.97, p 0.0005, since 10:42 UTC
  *     pump1 back to normal after 12 min, worst grade 0.9, since 10:42 UTC
  *
- * Numbers have three digits, and more where fewer would not distinguish the value from its normal range. The
- * day is added when the alert began on another day than the sample's, both in UTC. A time below 1e8 s is not
- * counted from 1970 and is shown in seconds: "since 350 s". */
+ * A number that reads as a measurement is one: of the sample, or the mean of the readings of the time that
+ * the line names. Numbers have three digits, and more where fewer would not distinguish the value from its
+ * normal range; no value lies within a range that the line calls normal or expected.
+ *
+ * The day is added when the alert began on another day than the sample's, both in UTC. A time below 1e8 s is
+ * not counted from 1970 and is shown in seconds: "since 350 s". Where rows have no times, lines count rows:
+ * "since row 156", "back to normal after 12 rows". */
 #ifndef SVI_ALERT_TEXT_H
 #define SVI_ALERT_TEXT_H
 
@@ -26,6 +30,8 @@ struct svi_alert_feature {
     const char *name; /* any bytes; escaped, and truncated to 47; NULL: shown as "feature 3" */
     int column;       /* from 0; shown for a feature without a name */
     const char *unit; /* of the values, any bytes; escaped; NULL: none */
+    int ago;          /* samples before the present one that the value is of; shown if > 0 */
+    bool step;        /* the value is the step to that sample from the one before */
     double value;     /* of the sample */
     double low, high; /* normal range; not shown unless both are finite */
     bool beyond;      /* the value lies far beyond the earlier range, which is then shown too */
@@ -39,8 +45,9 @@ struct svi_alert_line {
     int count;
     double novelty, p;
     double grade; /* the worst, 0 to 1; shown at the close */
-    double since; /* when it began, seconds */
-    double time;  /* of the sample, seconds */
+    bool by_rows; /* the next two are numbers of rows, not seconds */
+    double since; /* when it began */
+    double time;  /* of the sample */
 };
 
 /* Writes the line: valid UTF-8, terminated by NUL. Features that do not fit are left out whole. Returns the
@@ -49,27 +56,44 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *lin
 
 /* An alert under a budget (alert_policy.h):
  *
- *     pump1 warning: vibration 1.7 while current is 1.5 (0.1 to 0.3 expected there), one in 2,000,000, ...
- *     pump1 notice: temperature 45 for 30 min, 41 expected at this time of day (39.5 to 42.5), one in ...
- *     pump1 notice: unusual combination of X 1.2 and Y 3.4 (each within its usual range), one in 300,000, ...
+ *     pump1 warning: vibration 1.7 while current is 1.5 (0.1 to 0.3 expected there), about once in 6 weeks at
+ *     this rate, since 03:12 CET
+ *     pump1 notice: temp 45 on average for 30 min, 41 expected at this time of day (39.5 to 42.5), about ...
+ *     pump1 notice: temp 55.5 on average for 3 h 0 min, 1.4 above the 54.1 expected at this time of day, ...
+ *     pump1 notice: co2 rises faster than expected, from 637 to 2037 in 8 min, less than once in a year ...
+ *     pump1 notice: unusual combination of X 1.2 and Y 3.4 (each within its usual range), about once in ...
  *     pump1 serious, worse: vibration 2.4 ..., since Tue 2026-11-24 03:12 CET
- *     pump1 back to normal after 2 h 10 min (serious, one in 30,000,000 at worst), since ...
+ *     pump1 back to normal after 2 h 10 min (serious, at worst about once in 4 days at this rate), since ...
+ *     default notice: x 4.2 on average for 30 rows, ..., about once in 6,000 rows, since row 156
  *
- * "one in N" is 1 / p of the leading detector: an unchanged stream is as surprising once in N samples. The
- * day is shown if it is not the sample's; times are in the zone set in the
- * calendar (svi_calendar_set_zone). */
+ * HOW RARE. 1 / p of the leading detector is the number of rows in which an unchanged stream is as surprising
+ * once; at the rate of the stream's rows that is a time. No stream shows what happens less often than once in
+ * SVI_ALERT_RAREST times its rows so far: "less than once in" that.
+ *
+ * The day is shown if it is not the sample's; times are in the zone set in the calendar
+ * (svi_calendar_set_zone). */
+#define SVI_ALERT_RAREST 10
+
+/* How a feature deviates: its value; how much it varies; or its own value is as before, and that of
+ * the feature that depends on it (`with`) is not the one expected. */
+enum svi_alert_deviates { SVI_DEVIATES_VALUE = 0, SVI_DEVIATES_SPREAD, SVI_DEVIATES_OTHER };
+
 struct svi_alert_fact {
     enum svi_alert_detector detector;
-    svi_detector_text *text; /* writes what follows the value; NULL: the normal range follows */
-    const char *name;        /* name, column and units as in svi_alert_feature */
+    svi_detector_basis *basis; /* NULL: there is no forecast, the normal range of all values follows */
+    const char *name;          /* name, column and units as in svi_alert_feature */
     int column;
     const char *unit, *with_unit;
-    double value;          /* of the sample, or the mean over the last `seconds` */
-    double expected;       /* forecast; NAN: unknown */
-    double low, high;      /* normal range in its context; NAN: unknown */
-    double seconds;        /* span that was assessed as a whole; 0: one sample */
+    enum svi_alert_deviates deviates;
+    int ago; /* this and the next as in svi_alert_feature */
+    bool step;
+    double value;          /* of the sample, or the mean of the readings over the last `span` */
+    double expected;       /* forecast, or its mean over the span; NAN: unknown */
+    double low, high;      /* normal range in its context; NAN: unknown. OTHER: of the other feature.
+                              SPREAD: the range of the readings over the span */
+    double span;           /* time since the change began, seconds or rows; 0: one sample */
     int with;              /* column of the feature that contributes most to its forecast; -1: none */
-    const char *with_name; /* name and value of that feature */
+    const char *with_name; /* name and value of that feature, over the same span */
     double with_value;
 };
 
@@ -82,9 +106,11 @@ struct svi_episode_line {
     int count;
     bool combination;    /* the first two facts are anomalous together, each within its range */
     const char *opening; /* words of the leading detector before the facts; NULL: none */
-    double surprise;     /* -log10 p; at a close the largest of the episode */
-    double since, time;  /* as in svi_alert_line */
-    double lasted;       /* seconds; used at a close */
+    double surprise;     /* -log10 p, the largest of the episode so far */
+    double rows;         /* of the stream so far; 0: unknown, so every rarity is shown as it is */
+    double rows_a_day;   /* its rate; not used with by_rows */
+    bool by_rows;        /* spans, since and time are rows, as in svi_alert_line */
+    double since, time;
 };
 
 /* As svi_alert_text. */
@@ -92,8 +118,9 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
 
 /* A quality alert as such a line:
  *
- *     pump1 quality: errors 4.1 % -> 17 % since 10:42 UTC (after sample 41,230); moved most: a 0.9 -> 1.4
- *     pump1 quality worse: errors 4.1 % -> 31 % since 10:42 UTC (after sample 41,230)
+ *     pump1 quality: errors 4.1 % -> 17 % (26 of 153 rows, 41 of 1,000 before) since 10:42 UTC (after sample
+ *     41,230); moved most: a 0.9 -> 1.4
+ *     pump1 quality worse: errors 4.1 % -> 31 % (40 of 129 rows, 41 of 1,000 before) since 10:42 UTC (...)
  *     pump1 quality back to normal after 12 min: errors 4.3 %, before 4.1 %, worst 17 %, since 10:42 UTC
  *     pump1 quality stays as it is after 3 h 0 min: errors 16 %, before 4.1 %, worst 17 %, since 10:42 UTC
  *
@@ -112,7 +139,10 @@ struct svi_quality_line {
     bool adapted; /* it closes because the stream has settled at the new level */
     const char *stream;
     double before, after, worst;
-    double since, time;                    /* as in svi_alert_line */
+    int64_t rows, wrong;               /* since the change: samples and, of classes, wrong ones */
+    int64_t rows_before, wrong_before; /* likewise before it; 0 rows: not shown */
+    bool by_rows;                      /* as in svi_alert_line */
+    double since, time;
     int64_t number;                        /* of the last sample before the change */
     const struct svi_quality_feature *top; /* `count`, largest move first; only SVI_ALERT_TOP are used */
     int count;
@@ -126,6 +156,18 @@ size_t svi_alert_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality
 /* Writes a feature's name as in svi_alert_feature. Returns `out`. */
 #define SVI_ALERT_NAME 48
 const char *svi_alert_name(char out[SVI_ALERT_NAME], const char *name, int column);
+
+/* A value and its normal range as text, with at least `digits` digits. The width of the range sets the digits
+ * of its bounds, unless the value lies nearer: then all have the digits that show how far outside it is. A
+ * value far outside needs fewer. */
+struct svi_alert_numbers {
+    char value[SVI_HUMAN], low[SVI_HUMAN], high[SVI_HUMAN];
+    bool ranged, outside; /* the range is known; the value lies outside it */
+};
+struct svi_alert_numbers svi_alert_numbers_of(double value, double low, double high, int digits);
+
+/* "10:42 UTC" as in svi_human_since, or "row 156". */
+const char *svi_alert_since(char out[SVI_HUMAN], bool by_rows, double since, double now);
 
 /* Begins a line with the escaped stream, truncated to SVI_ALERT_SUBJECT. Returns the length. */
 size_t svi_alert_begin(char *out, const char *stream);

@@ -1,3 +1,9 @@
+/* What a person says of an alert, and what that teaches.
+ *
+ * The last episodes are kept with their rows and the peaks of their surprises. A verdict names an episode by
+ * the number of its alert. Episodes that joined the alert of a rule share that number, and the newest one
+ * counts. Read verdict_episode, svi_verdicts_number, then verdict_apply and svi_verdicts_give.
+ */
 #include "alerts/alert_verdict.h"
 
 #include <math.h>
@@ -87,11 +93,27 @@ void svi_verdicts_number(struct svi_verdicts *v, int64_t tag, int64_t number) {
     verdict_episode(v, tag)->number = number;
 }
 
-static struct svi_verdict_episode *verdict_find(struct svi_verdicts *v, int64_t number) {
+/* The newest of that number: episodes that belong to the alert of a rule share its number. */
+static const struct svi_verdict_episode *verdict_newest(const struct svi_verdicts *v, int64_t number) {
+    const struct svi_verdict_episode *newest = NULL;
     for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
-        if (v->of[i].tag > 0 && v->of[i].number == number)
-            return &v->of[i];
-    return NULL;
+        if (v->of[i].tag > 0 && v->of[i].number == number && (!newest || v->of[i].tag > newest->tag))
+            newest = &v->of[i];
+    return newest;
+}
+
+static struct svi_verdict_episode *verdict_find(struct svi_verdicts *v, int64_t number) {
+    const struct svi_verdict_episode *newest = verdict_newest(v, number);
+    return newest ? &v->of[newest - v->of] : NULL;
+}
+
+int64_t svi_verdicts_last(const struct svi_verdicts *v) {
+    const struct svi_verdict_episode *last = NULL;
+    for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
+        if (v->of[i].number > 0 && v->of[i].verdict == SVI_VERDICT_NONE &&
+            (!last || v->of[i].tag > last->tag) && verdict_newest(v, v->of[i].number) == &v->of[i])
+            last = &v->of[i];
+    return last ? last->number : 0;
 }
 
 void svi_verdicts_renew(struct svi_verdicts *v) {

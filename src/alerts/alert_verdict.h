@@ -55,6 +55,9 @@ void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_alert_detec
 /* Sets the number by which events name the episode. */
 void svi_verdicts_number(struct svi_verdicts *v, int64_t tag, int64_t number);
 
+/* The number of the last alert that accepts a verdict; 0: there is none. */
+int64_t svi_verdicts_last(const struct svi_verdicts *v);
+
 /* A person marks the alert of that number true or false. The rows of a false one are learned, and its peaks
  * are marked normal in the policy. The rows of a true one leave the calibration, and its excursions leave the
  * past of the budget. detector: may be NULL. SVS_UNAVAILABLE: `err` says why no verdict is possible (any

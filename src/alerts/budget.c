@@ -281,6 +281,8 @@ static void budget_count_row(struct svi_budget *b) {
 }
 
 void svi_budget_opened(struct svi_budget *b) {
+    if (b->passed_over)
+        return;
     budget_spend(&b->balance, b->days, b->a_day, 1);
 }
 
@@ -381,10 +383,16 @@ void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
     budget_levels(b);
 }
 
+void svi_budget_pass_over(struct svi_budget *b) {
+    b->passed_over = true;
+}
+
 void svi_budget_end(struct svi_budget *b) {
-    budget_count_row(b);
-    if (b->share.policies > 0 && b->rows > EARLY)
+    if (!b->passed_over)
+        budget_count_row(b);
+    if (b->share.policies > 0 && b->rows > EARLY && !b->passed_over)
         budget_count_surprises(b);
+    b->passed_over = false;
     /* Levels of a young stream move fast, so they are set more often. By row numbers, not by the clock: a
      * replay of the same rows sets the same levels. */
     if (b->rows % (b->rows <= EARLY ? 16 : 64) == 0)

@@ -136,6 +136,7 @@ struct svi_budget {
     double days;              /* so far */
     double last;              /* engine time of the last row, seconds; -DBL_MAX before the first */
     double passed;            /* of the current row: days since the last one */
+    bool passed_over;         /* the current row leaves no trace */
     bool open;                /* an alert is open at the current row, or was at the last one */
     int64_t episode;          /* which one */
     double balance;           /* see BALANCE */
@@ -181,6 +182,9 @@ void svi_budget_mark(struct svi_budget *b, int64_t episode);
 
 /* Ends a row; at fixed numbers of rows the levels are set. */
 void svi_budget_end(struct svi_budget *b);
+
+/* Before a row that must leave no trace: neither the counts nor the pool get to know it. */
+void svi_budget_pass_over(struct svi_budget *b);
 
 /* That alert was a true one: it leaves the past, and levels are set. Only the last alerts can. */
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode);

@@ -65,11 +65,26 @@ void svi_detectors_assess(struct svi_detectors *s, const struct svi_detector_sam
     /* A sample comes here twice: first with its values, then with the judgement of novelty. Only the first
      * call clears, so evidence of sensors survives the second. */
     for (int i = 0; i < SVI_DETECTORS && !sample->row; i++)
-        evidence[i] = (struct svi_evidence){
-            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
+        evidence[i] = (struct svi_evidence){.feature = -1,
+                                            .over = 1,
+                                            .since = 1,
+                                            .value = NAN,
+                                            .expected = NAN,
+                                            .residual = NAN,
+                                            .low = NAN,
+                                            .high = NAN,
+                                            .with = -1};
     for (int i = 0; i < SVI_DETECTORS; i++)
         if (s->state[i] && rows[i].engine->of_rows == (sample->row != NULL))
             rows[i].engine->assess(s->state[i], sample, evidence);
+}
+
+void svi_detectors_date(const struct svi_detectors *s, struct svi_evidence evidence[SVI_DETECTORS]) {
+    for (int i = 0; i < SVI_DETECTORS; i++) {
+        const void *state = s->state[rows[i].engine->first];
+        if (state && rows[i].engine->date && evidence[i].feature >= 0)
+            rows[i].engine->date(state, (enum svi_alert_detector)i, &evidence[i]);
+    }
 }
 
 /* ---- columns */

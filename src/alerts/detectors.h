@@ -34,6 +34,10 @@ void svi_detectors_clear(struct svi_detectors *s); /* frees */
 void svi_detectors_assess(struct svi_detectors *s, const struct svi_detector_sample *sample,
                           struct svi_evidence evidence[SVI_DETECTORS]);
 
+/* Dates the changes in the evidence of the last sample, which costs more than to find them: for those that
+ * are reported. */
+void svi_detectors_date(const struct svi_detectors *s, struct svi_evidence evidence[SVI_DETECTORS]);
+
 /* A column starts again; is a value of a category; becomes context (false: it cannot, or it already is); is
  * it context? Columns without capacity are ignored. After set_context, reserve_context is due before the next
  * sample. */

@@ -41,10 +41,15 @@ struct svi_evidence {
     bool early;       /* the past is too short to report it; it counts as past all the same */
     int feature;      /* column of the sample; -1: the row */
     int over;         /* the last samples that were assessed together, >= 1 */
-    double value;     /* of the sample, or the mean over these samples */
-    double expected;  /* forecast in its context; NAN: none */
+    int since;        /* of these, the last ones that the change itself covers: 1 to over; 1 until it is
+                         dated (svi_detectors_date) */
+    double value;     /* of the sample */
+    double expected;  /* its forecast in its context; NAN: none */
+    double residual;  /* value less forecast, the mean over the last `since` samples; NAN: no forecast */
     double low, high; /* normal range in its context (5 % and 95 %); NAN: unknown */
     int with;         /* the feature that contributes most to the forecast; -1: none */
+    double strength;  /* the largest signal of its engine in this sample, whether surprising or not
+                         (anomaly.h); 0: none, or another detector of the engine has it */
 };
 
 /* A surprise as far as a past of that many rows can know it. p = 1 / (10 rows) is the limit, because a tail
@@ -59,12 +64,14 @@ static inline double svi_evidence_known(double surprise, int64_t rows) {
 struct svi_moment;
 struct svi_judgement;
 struct svi_alert_fact;
+struct svi_unlearned;
 
 /* A sample as detectors see it. All of it belongs to the caller. */
 struct svi_detector_sample {
-    const double *x;                 /* its values, NAN where one is missing */
-    const struct svi_moment *moment; /* its time */
-    const struct svi_judgement *row; /* novelty's judgement of the row; NULL: not known yet */
+    const double *x;                       /* its values, NAN where one is missing */
+    const struct svi_moment *moment;       /* its time */
+    const struct svi_judgement *row;       /* novelty's judgement of the row; NULL: not known yet */
+    const struct svi_unlearned *unlearned; /* columns that leave no trace in the past (mutes.h); NULL: none */
 };
 
 /* What an engine reserves capacity for. */
@@ -74,11 +81,9 @@ struct svi_detector_shape {
     bool grows;   /* capacity is taken as needed; else all at once, and a row never needs memory */
 };
 
-/* Writes what follows the value of a feature in a line: " (0.1 to 0.3 expected there)". `range`: the normal
- * range as text, "" if unknown; `dated`: times have a time of day. False: nothing written, show the range
- * alone. */
-typedef bool svi_detector_text(char *out, size_t size, const struct svi_alert_fact *fact, const char *range,
-                               bool dated);
+/* What a forecast rests on, as it ends a line: " there", " at this time of day". `dated`: times have a time
+ * of day. NULL: the fact has no forecast. */
+typedef const char *svi_detector_basis(const struct svi_alert_fact *fact, bool dated);
 
 /* An engine of detectors. It alone knows its state; *state is NULL until the first reserve, and may stay
  * NULL. */
@@ -103,7 +108,10 @@ struct svi_detector_engine {
     /* NULL: it has no columns. forget: the column starts again. set_category: it is a value of a category. */
     void (*forget)(void *state, int column);
     void (*set_category)(void *state, int column);
-    svi_detector_text *text; /* NULL: the normal range */
+    /* Dates the change in the evidence of one of its detectors about the last sample: sets since and
+     * residual. NULL: both are set already. */
+    void (*date)(const void *state, enum svi_alert_detector detector, struct svi_evidence *f);
+    svi_detector_basis *basis; /* NULL: it makes no forecast */
 };
 
 #define X(constant, name, engine, opening) extern const struct svi_detector_engine engine;

@@ -5,18 +5,21 @@
 #include "alerts/records.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/statistics.h"
 #include "novelty/tail.h"
 
-#define FIRST_LENGTH 8   /* rows of the first blocks */
-#define EXCESSES     8   /* fewest excesses that give a tail */
-#define SHAPES       4   /* of the mixture */
-#define SAFETY       4.0 /* the 4 in the rule of records.h: the tail of block maxima is an estimate */
-#define RENEW        32  /* blocks after which a bound is computed again */
-#define DOUBLINGS    24  /* a bound lies within this many doublings of the largest excess */
-#define TOGETHER     32  /* factors that share a logarithm: none exceeds 1 + k, so their product is finite */
-#define HALVINGS     12  /* steps of bisection: 24 doublings to 0.6 % of one */
+#define FIRST_LENGTH 8    /* rows of the first blocks */
+#define EXCESSES     8    /* fewest excesses that give a tail */
+#define SHAPES       4    /* of the mixture */
+#define SAFETY       4.0  /* the 4 in the rule of records.h: the tail of block maxima is an estimate */
+#define RENEW        32   /* blocks after which a bound is computed again */
+#define DOUBLINGS    24   /* a bound lies within this many doublings of the largest excess */
+#define TOGETHER     32   /* factors that share a logarithm: none exceeds 1 + k, so their product is finite */
+#define ROUNDING     1e-9 /* of the range: smaller differences are no steps */
+#define EARLY        8    /* blocks of the first length after which a bound is computed again */
+#define HALVINGS     12   /* steps of bisection: 24 doublings to 0.6 % of one */
 
 /* ---- the tail */
 
@@ -79,6 +82,32 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
     return bound > record ? bound : record;
 }
 
+static int records_by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double svi_records_step(const struct svi_records *r, const struct svi_records_clock *c, int up, int down) {
+    double of[2 * SVI_RECORDS_BLOCKS + 2], step = INFINITY;
+    int n = 0;
+    for (int b = 0; b < c->blocks; b++) {
+        of[n] = records_blocks(r, up)[b];
+        n += of[n] > -INFINITY;
+        of[n] = -records_blocks(r, down)[b];
+        n += of[n] < INFINITY;
+    }
+    of[n] = svi_records_most(r, up);
+    n += of[n] > -INFINITY;
+    of[n] = -svi_records_most(r, down);
+    n += of[n] < INFINITY;
+    qsort(of, (size_t)n, sizeof *of, records_by_value);
+    /* Smaller differences are the rounding of a computation before the values were sent. */
+    const double least = n > 0 ? ROUNDING * (of[n - 1] - of[0]) : 0;
+    for (int i = 1; i < n; i++)
+        step = of[i] - of[i - 1] > least ? fmin(step, of[i] - of[i - 1]) : step;
+    return step;
+}
+
 void svi_records_take(struct svi_records *r, int series, double v) {
     if (v > r->now[series])
         r->now[series] = v;
@@ -112,7 +141,8 @@ void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c
 void svi_records_end_block(struct svi_records *r, const struct svi_records_clock *c, int first, int count) {
     /* c->blocks is still the place of the block that ends; the clock turns after all series. `renew`: bounds
      * depend on the number of blocks, so at times a value between record and bound is checked again. */
-    const bool full = c->blocks + 1 == SVI_RECORDS_BLOCKS, renew = (c->blocks + 1) % RENEW == 0;
+    const bool full = c->blocks + 1 == SVI_RECORDS_BLOCKS;
+    const bool renew = (c->blocks + 1) % (c->length == FIRST_LENGTH ? EARLY : RENEW) == 0;
     for (int j = first; j < first + count; j++) {
         double *block = records_blocks(r, j), *most = &r->most[j], *now = &r->now[j];
         block[c->blocks] = *now;

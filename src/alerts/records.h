@@ -28,6 +28,8 @@
  *
  * Nothing is reported with fewer than 64 blocks (512 rows) or 8 excesses (a series with few distinct values).
  *
+ * A sensor's range caps this bound (rule_beyond.c).
+ *
  * COST. A comparison and a maximum for each value; a fit (2 us) when a record is broken, at most once in 32
  * blocks unless the value is reported. A lower side is the upper side of the negated values. */
 #ifndef SVI_RECORDS_H
@@ -58,6 +60,10 @@ struct svi_records_clock {
 /* The bound of a series: values above it are reported. INFINITY: none is. all: series that share the false
  * reports of (1). */
 double svi_records_bound(const struct svi_records *r, const struct svi_records_clock *c, int series, int all);
+
+/* The resolution of a sensor as far as its extremes show it: the smallest difference between different block
+ * maxima of its two series (`down`: the negated values). INFINITY: there is only one value. About 10 us. */
+double svi_records_step(const struct svi_records *r, const struct svi_records_clock *c, int up, int down);
 
 /* The record so far; -INFINITY: none. */
 static inline double svi_records_most(const struct svi_records *r, int series) {

@@ -22,7 +22,7 @@
 #define WARM         64   /* rows before anything is reported by the past */
 #define REFRESH      64   /* rows after which the normal size at a time of day is computed again */
 #define GREATEST     300  /* largest -log10 p: beyond any p */
-#define RUNS         10    /* lengths of a run (lasting.h, tau) that LASTING needs */
+#define RUNS         10   /* lengths of a run (lasting.h, tau) that LASTING needs */
 #define MIN_SCALE    0.3f /* smallest normal size; on exchangeable rows that of -log10 p is 0.6 */
 
 enum { ROW, LASTING, SERIES };
@@ -82,8 +82,10 @@ static void row_detectors_assess(void *state, const struct svi_detector_sample *
     float u[SERIES];
     if (m->bin != r->deviations.bin || r->pace.rows % REFRESH == 0)
         svi_deviations_turn_to(&r->deviations, m->bin);
-    /* LASTING includes the row at hand: it reports the evidence up to and with it. */
-    svi_lasting_add(&r->lasting, &rank);
+    /* LASTING includes the row at hand: it reports the evidence up to and with it. A row under a mute does
+     * not count, or what lasts would go on after the mute. */
+    if (!sample->unlearned)
+        svi_lasting_add(&r->lasting, &rank);
     const bool early =
         !svi_pace_knows_a_day(&r->pace, m->time) || (double)r->pace.rows < RUNS * r->lasting.tau;
     /* `extreme` extends p beyond the ranks: otherwise no surprise could exceed log10 of the number
@@ -97,6 +99,9 @@ static void row_detectors_assess(void *state, const struct svi_detector_sample *
         evidence[detector[i]].surprise = early && i == LASTING ? 0 : fmin(v[i], episode);
     }
     evidence[SVI_DETECTOR_LASTING].over = svi_lasting_over(&r->lasting);
+    evidence[SVI_DETECTOR_LASTING].since = evidence[SVI_DETECTOR_LASTING].over;
+    if (sample->unlearned)
+        return;
     /* The row is learned last: no row is assessed by a past that contains it. */
     svi_block_tails_add(&r->tails, u);
     svi_deviations_learn(&r->deviations, m->bin, v,

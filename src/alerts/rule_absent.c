@@ -41,8 +41,10 @@ static void absent_missing(struct svi_rules *r, int j, double time) {
     if (!(r->o.absent > 0 ? values >= 1 && time - r->gone[j] > r->o.absent : late))
         return;
     struct svi_rules_member *m = svi_rules_add(r, SVI_RULE_ABSENT, j, r->gone[j], time);
-    if (m)
-        m->high = longest;
+    if (!m)
+        return;
+    m->high = longest;
+    svi_rules_began(r, m, gap - 1); /* the first row without a value */
 }
 
 static void absent_gaps(struct svi_rules *r, const uint8_t *gaps, int d, double time) {
@@ -82,17 +84,18 @@ static double absent_badness(const struct svi_rules *r, const struct svi_rules_m
     return isnan(*value) ? DBL_MIN : 0;
 }
 
-/* Mean seconds between two values of a column: the mean step of time over the share of rows that had a value,
- * the present gap left out. NaN: unknown. */
-static double absent_interval(const struct svi_rules *r, int j) {
+/* Mean rows, or seconds, between two values of a column: over the share of rows that had a value, the present
+ * gap left out. NaN: unknown. */
+static double absent_interval(const struct svi_rules *r, int j, bool by_rows) {
     const double values = r->seen.values[j], rows = (double)r->rows - r->born[j] - r->gap[j];
-    return r->rows > 1 && values > 0 ? (r->time - r->first) / (double)(r->rows - 1) * rows / values : NAN;
+    const double step = by_rows ? 1 : (r->time - r->first) / (double)(r->rows - 1);
+    return r->rows > 1 && values > 0 ? step * rows / values : NAN;
 }
 
 static void absent_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
     char every[SVI_RULE_EVERY];
     snprintf(out, SVI_RULE_PART, "%s absent%s", w->name,
-             svi_rule_every(every, "value", absent_interval(w->r, w->m->feature)));
+             svi_rule_every(every, "value", w->by_rows, absent_interval(w->r, w->m->feature, w->by_rows)));
 }
 
 const struct svi_rule_kind svi_rule_absent = {.lasts = true,

@@ -29,13 +29,11 @@ static double limits_badness(const struct svi_rules *r, const struct svi_rules_m
 }
 
 static void limits_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
-    char v[SVI_HUMAN], limit[SVI_HUMAN];
     const struct svi_rules_member *m = w->m;
+    const struct svi_alert_numbers n = svi_alert_numbers_of(m->value, m->low, m->high, 3);
     const bool above = m->value > m->high;
-    const double bound = above ? m->high : m->low;
-    snprintf(out, SVI_RULE_PART, "%s %s%s %s its limit %s", w->name,
-             svi_human_number(v, m->value, m->value - bound, 3), w->unit, above ? "above" : "below",
-             svi_human_number(limit, bound, 0, 3));
+    snprintf(out, SVI_RULE_PART, "%s %s%s %s its limit %s", w->name, n.value, w->unit,
+             above ? "above" : "below", above ? n.high : n.low);
 }
 
 const struct svi_rule_kind svi_rule_limits = {

@@ -1,6 +1,10 @@
 /* Columns and their rules, then the line of an alert, then its event. Each rule brings its own words
  * (rules_internal.h: text, again). What all lines have in common is here: the stream, several sensors, how
- * long, since when. */
+ * long, since when.
+ *
+ * A limit of the settings may be about a column of all keys, or of the keys that match a pattern; which one
+ * holds is decided once for each column of an engine (report_limit), when its columns or the settings have
+ * changed. */
 #include "alerts/rule_report.h"
 
 #include <math.h>
@@ -8,35 +12,79 @@
 #include <string.h>
 
 #include "alerts/rules_internal.h"
+#include "base/text.h"
 #include "data/cell.h"
 
 #define LINE_SENSORS 3 /* most sensors named in a line */
 
 /* ---- columns */
 
-/* The limit of a column in the setting, by name, or by number for a column without one. False: none. */
-static bool report_limit(const char *limits, int feature, const char *name, struct svi_limit *limit) {
+static bool report_has_name(const struct svi_schema *schema, int j, const char *name, size_t length) {
     char number[16];
-    const char *shown = name ? name : number;
-    snprintf(number, sizeof number, "%d", feature);
-    while (svi_limit_next(&limits, limit))
-        if (limit->length == strlen(shown) && memcmp(limit->column, shown, limit->length) == 0)
+    const char *own = svi_schema_name(schema, j);
+    snprintf(number, sizeof number, "%d", j);
+    own = own ? own : number;
+    return strlen(own) == length && memcmp(own, name, length) == 0;
+}
+
+static bool report_has_column(const void *user, const char *name, size_t length) {
+    const struct svi_schema *schema = user;
+    for (int j = 0; j < schema->shape.d; j++)
+        if (report_has_name(schema, j, name, length))
             return true;
     return false;
+}
+
+/* How specific an entry is to a key: 0: to none; the key itself is more than a pattern, a longer pattern more
+ * than a shorter one. -1: it is of other keys. */
+static int limit_rank(const struct svi_limit *limit, size_t column, const char *key) {
+    if (column == 0)
+        return 0;
+    if (!svi_text_matches(limit->column, column - 1, key))
+        return -1;
+    return memchr(limit->column, '*', column - 1) ? (int)column : INT32_MAX;
+}
+
+/* The limit of column j in the setting, by name, or by number for a column without one: the most specific one
+ * to the key (NULL: the stream has none). False: none. */
+static bool report_limit(const struct svi_settings *s, const struct svi_schema *schema, int j,
+                         const char *key, struct svi_limit *limit) {
+    const bool keyed = svi_settings_keyed(s);
+    const char *limits = s->limits, *name = svi_schema_name(schema, j);
+    char number[16];
+    struct svi_limit one;
+    int best = -1;
+    snprintf(number, sizeof number, "%d", j);
+    name = name ? name : number;
+    const size_t length = strlen(name);
+    while (svi_limit_next(&limits, &one)) {
+        /* The end of the entry first: all columns are asked only of the few entries that have the name there.
+         */
+        const size_t column = one.length - length;
+        if (one.length < length || (!keyed && column > 0) || memcmp(one.column + column, name, length) != 0 ||
+            svi_limit_column(&one, keyed, report_has_column, schema) != column)
+            continue;
+        const int rank = limit_rank(&one, column, key ? key : "");
+        if (rank <= best)
+            continue;
+        best = rank;
+        *limit = one;
+    }
+    return best >= 0;
 }
 
 /* Decides the rules of column j. Order matters: the more specific statement comes last. A context column is
  * not judged; a sparse row cannot lack a value; a given limit holds in spite of both; derived columns (one of
  * a category's, the calendar's) have no rule at all. */
 static void report_bind(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
-                        int j) {
+                        const char *key, int j) {
     const char *name = svi_schema_name(schema, j);
     struct svi_limit limit = {0};
     const bool context = name && svi_span_listed((struct svi_span){name, name + strlen(name)}, s->context);
     int kind = context ? SVI_RULES_MISSED : SVI_RULES_MISSED | SVI_RULES_JUDGED;
     if (schema->shape.kind == SVI_SPARSE)
         kind = 0;
-    if (report_limit(s->limits, j, name, &limit))
+    if (report_limit(s, schema, j, key, &limit))
         kind |= SVI_RULES_LIMITED;
     if (schema->columns && (schema->one_hot[j] || schema->owner[j] < 0))
         kind = 0;
@@ -44,36 +92,45 @@ static void report_bind(struct svi_rules *r, const struct svi_settings *s, const
 }
 
 void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
-                      int d) {
+                      const char *key, int d) {
     const int columns = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
     for (int j = 0; j < columns; j++)
-        report_bind(r, s, schema, j);
+        report_bind(r, s, schema, key, j);
     svi_rules_bound(r, columns);
 }
 
 /* ---- the line */
 
-const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, double seconds) {
+const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, bool by_rows, double interval) {
     char every[SVI_HUMAN];
     out[0] = '\0';
-    if (isfinite(seconds))
-        snprintf(out, SVI_RULE_EVERY, " (a %s usually every %s)", what, svi_human_duration(every, seconds));
+    if (by_rows && interval < 1.5)
+        snprintf(out, SVI_RULE_EVERY, " (a %s usually in every row)", what);
+    else if (isfinite(interval))
+        snprintf(out, SVI_RULE_EVERY, " (a %s usually every %s)", what,
+                 svi_human_span(every, by_rows, by_rows ? interval : fmax(0, interval)));
     return out;
+}
+
+/* When an alert began: seconds, or the number of its first row in the stream. The rules also count rows that
+ * the stream left out, so they only tell how many rows ago that was. A silence is of no row. */
+static double report_since(const struct svi_rules *r, const struct svi_rules_alert *a, bool by_rows,
+                           const struct svi_rule_about *about) {
+    return by_rows ? (double)(about->row - (r->rows - a->since_row)) : a->since;
 }
 
 /* Appends "temp and 2 more within limits again after 12 min". */
 static size_t report_close(char *out, size_t at, const struct svi_schema *schema,
                            const struct svi_rules_alert *a, const struct svi_rule_kind *k,
-                           const struct svi_rule_about *about) {
+                           const struct svi_rule_about *about, const char *lasted) {
     char part[SVI_RULE_PART], name[SVI_ALERT_NAME] = "the stream", more[SVI_HUMAN] = "";
-    char lasted[SVI_HUMAN];
     const bool named = !(k->of_stream && about->key); /* the line already begins with the key */
     if (a->first >= 0)
         svi_alert_name(name, svi_schema_name(schema, a->first), a->first);
     if (a->total > 1)
         snprintf(more, sizeof more, " and %d more", a->total - 1);
     snprintf(part, sizeof part, "%s%s%s%s after %s", named ? name : "", more, named ? " " : "",
-             a->settled ? "taken as usual" : k->again, svi_human_duration(lasted, about->ts - a->since));
+             a->settled ? "taken as usual" : k->again, lasted);
     return svi_alert_append(out, at, part, 0);
 }
 
@@ -86,7 +143,8 @@ static size_t report_sensors(char *out, size_t at, const struct svi_rules *r, co
     int shown = 0;
     for (; shown < count && shown < LINE_SENSORS; shown++) {
         const struct svi_rules_member *m = top[shown];
-        struct svi_rule_words w = {.r = r, .m = m, .key = about->key, .time = about->ts};
+        struct svi_rule_words w = {
+            .r = r, .m = m, .key = about->key, .time = about->ts, .by_rows = about->row > 0};
         const char *name = m->feature < 0 ? NULL : svi_schema_name(schema, m->feature);
         svi_alert_name(w.name, name, m->feature);
         svi_human_unit(w.unit, name ? svi_schema_unit(schema, m->feature) : NULL);
@@ -103,12 +161,15 @@ static void report_text(char out[SVI_ALERT_TEXT], const struct svi_rules *r, con
                         const struct svi_rules_alert *a, enum svi_rule rule,
                         const struct svi_rules_member *const *top, int count,
                         const struct svi_rule_about *about) {
-    char all[SVI_RULE_PART], end[2 * SVI_HUMAN], moment[SVI_HUMAN];
+    char all[SVI_RULE_PART], end[2 * SVI_HUMAN], moment[SVI_HUMAN], lasted[SVI_HUMAN];
     const struct svi_rule_kind *k = svi_rule_kinds[rule];
-    snprintf(end, sizeof end, ", since %s", svi_human_since(moment, a->since, about->ts));
+    const bool by_rows = about->row > 0 && !k->of_stream;
+    const double since = report_since(r, a, by_rows, about);
+    svi_human_span(lasted, by_rows, fmax(0, (by_rows ? (double)about->row : about->ts) - since));
+    snprintf(end, sizeof end, ", since %s", svi_alert_since(moment, by_rows, since, about->ts));
     size_t at = svi_alert_append(out, svi_alert_begin(out, about->name), " ", 0);
     if (a->change == SVI_ALERT_CLOSE) {
-        at = report_close(out, at, schema, a, k, about);
+        at = report_close(out, at, schema, a, k, about, lasted);
     } else if (k->lasts && a->members > 1 && a->members >= r->judged) {
         /* All sensors missing or stuck at once is one fault of the stream; a list of three would
          * hide that. */
@@ -159,6 +220,7 @@ bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const
                                           .state = svi_alert_change_name(a->change),
                                           .id = about->id,
                                           .rule = about->key && k->of_key ? k->of_key : svi_rule_name(rule),
+                                          .severity = svi_alert_severity_name(a->severity),
                                           .sensors = closes ? a->total : a->members,
                                           .since = a->since,
                                           .top = out->top,

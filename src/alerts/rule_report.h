@@ -4,6 +4,7 @@
  *     pump1 temp 93 above its limit 90, since 10:42 UTC
  *     pump1 temp 140 above all it ever showed (12 to 61), since 10:42 UTC
  *     pump1 vibration stuck at 0.412 for 25 min (25 rows, never more than 2 before), since 10:42 UTC
+ *     default vibration stuck at 0.412 for 25 rows (never more than 2 before), since row 1310
  *     pump1 flow absent (a value usually every 60 s), since 10:42 UTC
  *     pump1 all 5 sensors absent, since 10:42 UTC
  *     pump1 temp moved by 30 in one row (never by more than 2.1 before), since 10:42 UTC
@@ -20,9 +21,10 @@
 
 /* Sets the rules of the first d columns, for which there is capacity. Numeric columns are judged unless they
  * are in `context`; columns of words and of the calendar have no rules; in a sparse row no value counts as
- * missing. Limits are matched by the name of a column, or by its number where it has none. */
+ * missing. Limits are matched by the name of a column, or by its number where it has none, and by the key
+ * that the stream is one of (NULL: none). */
 void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
-                      int d);
+                      const char *key, int d);
 
 /* An event and the memory it points to. Do not copy. */
 struct svi_rule_report {
@@ -37,6 +39,7 @@ struct svi_rule_about {
     bool key;          /* it is one key of a stream, and is called absent instead of silent */
     svs_value id;      /* of the sample */
     double ts;         /* of the sample, seconds */
+    int64_t row;       /* its number in the stream, for a line that counts rows; 0: rows have times */
     const char *ended; /* reason why alerts are ended from outside; NULL: they close by themselves */
 };
 

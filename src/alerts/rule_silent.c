@@ -26,7 +26,7 @@ static double silent_mean(const struct svi_rules *r) {
 }
 
 void svi_rules_arrive(struct svi_rules *r, double arrival) {
-    const double gap = arrival - r->arrived;
+    const double gap = arrival - r->arrived, pause = r->pause, silence = r->silence;
     /* A reported silence is left out of the mean and raises the longest pause only when one as long was
      * reported before: a fault must not make the rule patient. */
     if (r->waits && gap >= 0) {
@@ -39,6 +39,10 @@ void svi_rules_arrive(struct svi_rules *r, double arrival) {
             r->spent += gap;
             r->intervals++;
         }
+    }
+    if (r->unlearned && r->unlearned->all) {
+        r->pause = pause;
+        r->silence = silence;
     }
     r->arrived = arrival;
     r->waits = true;
@@ -69,6 +73,9 @@ void svi_rules_pass(struct svi_rules *r, double now) {
     if (!m)
         return;
     m->well = m->bad = 0;
+    struct svi_rules_alert *a = m->alert >= 0 ? &r->alerts[m->alert] : NULL;
+    if (a)
+        a->severity = svi_rules_severity(r, a, now);
 }
 
 double svi_rules_arrived(const struct svi_rules *r) {
@@ -96,7 +103,7 @@ void svi_rules_silence_archive(struct svi_archive *a, struct svi_rules *r) {
 static void silent_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
     char every[SVI_RULE_EVERY];
     snprintf(out, SVI_RULE_PART, "%s%s", w->key ? "absent" : "the stream is silent",
-             svi_rule_every(every, "row", w->r->intervals > 0 ? silent_mean(w->r) : NAN));
+             svi_rule_every(every, "row", false, w->r->intervals > 0 ? silent_mean(w->r) : NAN));
 }
 
 const struct svi_rule_kind svi_rule_silent = {

@@ -22,7 +22,10 @@
 #include "base/arrays.h"
 #include "base/fail.h"
 
-#define ALERTS (SVI_RULES * SVI_RULES_ALERTS)
+#define ALERTS       (SVI_RULES * SVI_RULES_ALERTS)
+#define MIN_VALUES   64          /* of a sensor, before its range says how far a value lies */
+#define UPDATE_EVERY (30 * 60.0) /* seconds between updates of what only became worse */
+#define JOIN_EVERY   60.0        /* seconds between updates that name further sensors */
 
 #define X(constant, name, about) [SVI_RULE_##constant] = &svi_rule_##name,
 const struct svi_rule_kind *const svi_rule_kinds[SVI_RULES] = {SVI_RULES_ALL(X)};
@@ -58,6 +61,10 @@ static const struct svi_array arrays[] = {
     SVI_ARRAY_WITH(OWNER, records.suspect, "suspect", SVI_ARRAY_ANY, -INFINITY, A_SIDE),
     SVI_ARRAY_WITH(OWNER, records.blocks, "blocks", SVI_ARRAY_ANY, -INFINITY, A_SIDE, SVI_AXIS(BLOCKS)),
     SVI_ARRAY_WITH(OWNER, row, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, counted, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, held, "held", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, held_since, "held since", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, hits, "hits", SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, kind, "kinds", SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, open_rules, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, gaps, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
@@ -106,8 +113,9 @@ void svi_rules_drop_alerts(struct svi_rules *r) {
 static void rules_forget(struct svi_rules *r) {
     svi_records_clock_begin(&r->clock);
     r->d = r->judged = r->open_count = 0;
-    r->rows = r->intervals = 0;
-    r->first = r->time = r->gap_count = 0;
+    r->rows = r->intervals = r->state_row = 0;
+    r->holding = 0;
+    r->first = r->time = r->gap_count = r->elapsed = 0;
     r->arrived = r->spent = r->pause = r->silence = 0;
     r->waits = r->left_out = false;
     svi_rules_drop_alerts(r);
@@ -234,13 +242,28 @@ static void rules_change(struct svi_rules *r, struct svi_rules_alert *a, enum sv
     r->changed = true;
 }
 
+/* An update that is due now. */
+static void rules_update(struct svi_rules *r, struct svi_rules_alert *a) {
+    a->reported_at = r->elapsed;
+    rules_change(r, a, SVI_ALERT_UPDATE);
+}
+
+/* A sensor joins an open alert: reported at once, or together with others at the end of JOIN_EVERY. */
+static void rules_join(struct svi_rules *r, struct svi_rules_alert *a) {
+    a->waits = r->elapsed - a->joined_at < JOIN_EVERY;
+    if (a->waits)
+        return;
+    a->joined_at = r->elapsed;
+    rules_update(r, a);
+}
+
 /* Removes a member; with the last one its alert closes. The members after it move down by one place, so loops
  * that remove run from the end. */
 static void rules_remove(struct svi_rules *r, struct svi_rules_member *m) {
-    struct svi_rules_alert *a = &r->alerts[m->alert];
+    struct svi_rules_alert *a = m->alert >= 0 ? &r->alerts[m->alert] : NULL;
     if (m->feature >= 0)
         r->open_rules[m->feature] &= (uint8_t) ~(1U << m->rule);
-    if (--a->members == 0)
+    if (a && --a->members == 0)
         rules_change(r, a, SVI_ALERT_CLOSE);
     const size_t at = (size_t)(m - r->open);
     memmove(m, m + 1, ((size_t)r->open_count - at - 1) * sizeof *m);
@@ -254,6 +277,8 @@ void svi_rules_renew(struct svi_rules *r, int feature) {
         struct svi_rules_member *m = svi_rules_member(r, rule, feature);
         if (m)
             rules_remove(r, m);
+        if (svi_rule_kinds[rule]->forget)
+            svi_rule_kinds[rule]->forget(r, feature);
     }
     /* Its rules are a matter of settings and stay; all that was seen goes. */
     const uint8_t kind = r->kind[feature];
@@ -265,6 +290,8 @@ void svi_rules_renew(struct svi_rules *r, int feature) {
 void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
     (void)svi_rule_settings_read(s->alert_rules, s->alert_absent, s->limits, &r->o,
                                  NULL); /* the settings were checked before */
+    (void)svi_rule_delays_read(s->alert_ondelay, false, r->o.on_delay, NULL);
+    (void)svi_rule_delays_read(s->alert_offdelay, true, r->o.off_delay, NULL);
     r->group = s->alert_group;
     const bool before = r->any;
     r->any = r->steps = false;
@@ -275,6 +302,9 @@ void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
     for (int i = r->open_count - 1; i >= 0; i--)
         if (!r->o.on[r->open[i].rule])
             rules_remove(r, &r->open[i]);
+    for (int rule = 0; rule < SVI_RULES; rule++)
+        if (!r->o.on[rule] && svi_rule_kinds[rule]->off)
+            svi_rule_kinds[rule]->off(r);
     if (before && !r->any) {
         struct svi_rules_alert *ended = r->alerts; /* their closes are still to be reported */
         r->alerts = NULL;
@@ -306,52 +336,101 @@ static int rules_alert(struct svi_rules *r, int rule, double time) {
     return empty;
 }
 
+/* A member joins an alert, or opens one. False: there is no place for an alert in this row. */
+static bool rules_enter(struct svi_rules *r, struct svi_rules_member *m, double time) {
+    const int at = rules_alert(r, m->rule, time);
+    if (at < 0)
+        return false;
+    struct svi_rules_alert *a = &r->alerts[at];
+    if (!a->open) {
+        *a = (struct svi_rules_alert){.open = true,
+                                      .since = m->since,
+                                      .since_row = m->since_row,
+                                      .opened = time,
+                                      .first = m->feature,
+                                      .reported_at = r->elapsed};
+        a->joined_at = r->elapsed - JOIN_EVERY; /* the first sensor that joins does not wait */
+        r->opened++;
+        rules_change(r, a, SVI_ALERT_OPEN);
+    } else if (a->change == SVI_ALERT_NONE) { /* an open that is not reported yet will name it */
+        rules_join(r, a);
+    }
+    /* The alert is dated back to the earliest start of its members. */
+    a->since = m->since < a->since ? m->since : a->since;
+    a->since_row = m->since_row < a->since_row ? m->since_row : a->since_row;
+    a->members++;
+    a->total++;
+    m->alert = at;
+    m->shown = m->excess;
+    return true;
+}
+
+/* One more row in which the condition of a member held, the first one included. Once its on-delay is over, it
+ * joins an alert. */
+static void rules_hold_on(struct svi_rules *r, struct svi_rules_member *m, double time) {
+    const struct svi_rule_delay *delay = &r->o.on_delay[m->rule];
+    if (m->alert < 0 && ++m->held >= delay->rows && time - m->held_since >= delay->seconds)
+        (void)rules_enter(r, m, time); /* without a place, with the next row */
+}
+
 struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int feature, double since,
                                        double time) {
     /* Memory first: without it nothing changes, and the rule tries again with the next row. */
     const int capacity = r->open_count < r->open_capacity ? r->open_capacity : 2 * r->open_count + 2;
-    const int at = rules_reserve_open(r, capacity) ? rules_alert(r, rule, time) : -1;
-    if (at < 0)
+    if (!rules_reserve_open(r, capacity))
         return NULL;
-    struct svi_rules_alert *a = &r->alerts[at];
-    if (!a->open) {
-        *a = (struct svi_rules_alert){
-            .open = true, .change = SVI_ALERT_OPEN, .since = since, .opened = time, .first = feature};
-        r->opened++;
-    }
-    /* A new alert keeps its `open` (rules_change). It is dated back to the earliest start of its members. */
-    rules_change(r, a, SVI_ALERT_UPDATE);
-    a->since = since < a->since ? since : a->since;
-    a->members++;
-    a->total++;
-    struct svi_rules_member *m = &r->open[r->open_count++];
-    *m = (struct svi_rules_member){.rule = rule, .feature = feature, .alert = at, .since = since};
+    struct svi_rules_member *m = &r->open[r->open_count];
+    *m = (struct svi_rules_member){.rule = rule,
+                                   .feature = feature,
+                                   .alert = -1,
+                                   .since = since,
+                                   .since_row = r->rows,
+                                   .held_since = time};
+    rules_hold_on(r, m, time);
+    if (m->alert < 0 && !r->o.on_delay[rule].given)
+        return NULL;
+    r->open_count++;
     if (feature >= 0)
         r->open_rules[feature] |= (uint8_t)(1U << rule);
     return m;
 }
 
-/* NOTHING FLAPS (rules.h): the first value and each doubling of the excess is reported; a worse one that is
- * less than that only replaces the worst value. */
+void svi_rules_began(struct svi_rules *r, struct svi_rules_member *m, double rows) {
+    struct svi_rules_alert *a = m->alert >= 0 ? &r->alerts[m->alert] : NULL;
+    m->since_row = r->rows - (int64_t)rows;
+    if (a && m->since_row < a->since_row)
+        a->since_row = m->since_row;
+}
+
+/* NOTHING FLAPS (rules.h): the first value is reported, then what has become more severe (rules_grade), and
+ * after UPDATE_EVERY an excess that has doubled. Any other one only replaces the worst value. */
 void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value, double excess) {
+    struct svi_rules_alert *a = m->alert >= 0 ? &r->alerts[m->alert] : NULL;
     m->bad++;
     m->well = 0;
-    if (!(m->bad == 1 || excess > m->excess))
-        return;
-    m->value = value;
-    m->excess = excess;
-    if (m->bad > 1 && excess < 2 * m->shown)
-        return;
-    m->shown = excess;
-    rules_change(r, &r->alerts[m->alert], SVI_ALERT_UPDATE);
+    if (m->bad == 1 || excess > m->excess) {
+        m->value = value;
+        m->excess = excess;
+    }
+    if (m->bad == 1) { /* a new member has been reported by svi_rules_add */
+        m->shown = excess;
+    } else if (a && m->excess >= 2 * m->shown && r->elapsed - a->reported_at >= UPDATE_EVERY) {
+        m->shown = m->excess;
+        rules_update(r, a);
+    }
 }
 
 /* One more well row of a member. True: it has been well for long enough to be removed: in rows and time, so
  * that neither a fast nor a slow stream flaps, and by rows alone where no time passes. */
-static bool rules_is_well(struct svi_rules_member *m, double time) {
+static bool rules_is_well(const struct svi_rules *r, struct svi_rules_member *m, double time) {
+    const struct svi_rule_delay *delay = &r->o.off_delay[m->rule];
     if (m->well++ == 0)
         m->well_since = time;
     const double lasts = time - m->well_since;
+    if (m->alert < 0) /* its condition did not hold for the on-delay */
+        return true;
+    if (delay->given)
+        return m->well >= delay->rows && lasts >= delay->seconds;
     return (m->well >= 10 && lasts >= 60) || (m->well >= 3 && lasts >= 3600) || m->well >= 1000;
 }
 
@@ -372,28 +451,35 @@ static double rules_assess(struct svi_rules *r, int j, double v, double time) {
 /* Assesses this row for the members that earlier rows added: worse, or well for long enough. It runs before
  * the row is searched for new ones, so that a value which ends one alert can open the next. */
 static void rules_watch(struct svi_rules *r, const double *x, double time) {
+    for (int i = 0; i < ALERTS; i++) /* sensors that have waited to be named */
+        if (r->alerts[i].open && r->alerts[i].waits && r->alerts[i].members > 0)
+            rules_join(r, &r->alerts[i]);
     for (int i = r->open_count - 1; i >= 0; i--) { /* from the end: a member may be removed */
         struct svi_rules_member *m = &r->open[i];
         const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
+        const bool learned = !svi_unlearned_has(r->unlearned, m->feature);
         double value = m->feature < 0 ? 0 : x[m->feature];
         const double bad = k->badness ? k->badness(r, m, &value) : 0;
+        if (bad > 0)
+            rules_hold_on(r, m, time);
         if (bad > 0 && k->lasts) {
             m->rows++;
             m->well = 0;
         } else if (bad > 0) {
             svi_rules_bad(r, m, value, bad);
-            if (k->normal_after == 0 || m->bad < k->normal_after)
+            if (k->normal_after == 0 || m->bad < k->normal_after || !learned)
                 continue;
             /* The rule enters the value into its records before the member, which holds it, is removed. */
-            r->alerts[m->alert].settled = true;
+            if (m->alert >= 0)
+                r->alerts[m->alert].settled = true;
             k->removed(r, m, true);
             rules_remove(r, m);
         } else if (bad == 0) { /* NaN: no evidence in this row, and the count of well rows stays */
-            if (k->recovers && m->well == 0)
+            if (k->recovers && m->well == 0 && learned)
                 k->recovers(r, m);
-            if (!rules_is_well(m, time))
+            if (!rules_is_well(r, m, time))
                 continue;
-            if (k->removed)
+            if (k->removed && learned)
                 k->removed(r, m, false);
             rules_remove(r, m);
         }
@@ -408,16 +494,15 @@ static bool rules_stirs(const struct svi_rules *r, int j, double v) {
            v > c->high[j] || (v == c->last[j] && c->run[j] >= c->patient[j]);
 }
 
-/* Opens the alerts of this row, and leaves in r->row the row without the values that must not count as seen.
- * Steps are assessed in all columns, because rules_stirs does not see them. r->row may be x itself: each
- * column is read before it is written. */
+/* Opens the alerts of this row, and leaves in r->counted the row without the values that must not count as
+ * seen. Steps are assessed in all columns, because rules_stirs does not see them. */
 static void rules_assess_all(struct svi_rules *r, const double *x, int d, double time) {
     const bool steps = rules_has_steps(r);
     for (int j = 0; j < d; j++) {
         for (int rule = 0; steps && rule < SVI_RULES; rule++)
             if (r->o.on[rule] && svi_rule_kinds[rule]->step)
                 svi_rule_kinds[rule]->step(r, j, fabs(x[j] - r->seen.last[j]), time);
-        r->row[j] = rules_stirs(r, j, x[j]) ? rules_assess(r, j, x[j], time) : x[j];
+        r->counted[j] = rules_stirs(r, j, x[j]) ? rules_assess(r, j, x[j], time) : x[j];
     }
 }
 
@@ -443,6 +528,9 @@ static const double *rules_gaps(struct svi_rules *r, const double *x, const uint
     if (!gaps && r->gap_count == 0)
         return x;
     r->gap_count = 0;
+    for (int j = 0; r->unlearned && j < d; j++)
+        if (!(gaps && gaps[j]) && svi_unlearned_has(r->unlearned, j))
+            r->gap[j] = 0; /* the end of a gap that does not count as seen */
     for (int j = 0; j < d; j++) {
         const bool missing = gaps && gaps[j];
         r->row[j] = missing ? NAN : x[j];
@@ -454,14 +542,80 @@ static const double *rules_gaps(struct svi_rules *r, const double *x, const uint
     return r->row;
 }
 
+/* How far out the worst value of a member is: in widths of the limits or of the earlier range, and in widths
+ * of all that was seen, if it lies beyond that. A value beyond both a limit and its range is thus one thing.
+ * An open side of the limits leaves the range of the sensor as the measure. */
+static double rules_ranges(const struct svi_rules *r, const struct svi_rules_member *m) {
+    const double width = m->high - m->low, range = svi_rules_range(r, m->feature);
+    const double ranges = m->excess / (isfinite(width) && width > 0 ? width : range);
+    if (svi_rule_kinds[m->rule]->step || r->seen.values[m->feature] < MIN_VALUES || !(range > 0))
+        return ranges;
+    const double up = svi_rules_most(r, SVI_RULES_UP, m->feature);
+    const double down = svi_rules_most(r, SVI_RULES_DOWN, m->feature);
+    return fmax(ranges, fmax(m->value - up, -m->value - down) / range);
+}
+
+enum svi_severity svi_rules_severity(const struct svi_rules *r, const struct svi_rules_alert *a,
+                                     double time) {
+    enum svi_severity highest = a->severity;
+    for (int i = 0; i < r->open_count; i++) {
+        const struct svi_rules_member *m = &r->open[i];
+        const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
+        const bool timed = k->lasts || k->of_stream;
+        if (m->alert < 0 || &r->alerts[m->alert] != a || (timed && m->well > 0))
+            continue;
+        if (m->rest)
+            return a->severity;
+        const enum svi_severity of = timed ? svi_alert_severity_of_seconds(time - m->since)
+                                           : svi_alert_severity_of_ranges(rules_ranges(r, m));
+        highest = of > highest ? of : highest;
+    }
+    return highest;
+}
+
+/* An alert that has become more severe is reported again, once, with all that waited. */
+static void rules_grade(struct svi_rules *r, double time) {
+    for (int i = 0; i < ALERTS; i++) {
+        struct svi_rules_alert *a = &r->alerts[i];
+        if (!a->open || a->members == 0)
+            continue;
+        const enum svi_severity now = svi_rules_severity(r, a, time);
+        if (now <= a->severity)
+            continue;
+        a->severity = now;
+        a->joined_at = a->waits ? r->elapsed : a->joined_at;
+        a->waits = false;
+        rules_update(r, a);
+        for (int k = 0; k < r->open_count; k++)
+            if (r->open[k].alert >= 0 && &r->alerts[r->open[k].alert] == a)
+                r->open[k].shown = r->open[k].excess;
+    }
+}
+
+/* Takes what a row must not teach out of it: its values, and the ends of runs and gaps, which would count as
+ * the longest ones seen. To be called before the row is counted. */
+static void rules_pass_over(struct svi_rules *r, const double *x, int d) {
+    for (int j = 0; j < d; j++) {
+        if (!svi_unlearned_has(r->unlearned, j))
+            continue;
+        r->seen.run[j] = x[j] == x[j] && x[j] != r->seen.last[j] ? 0 : r->seen.run[j];
+        r->counted[j] = NAN;
+    }
+}
+
 /* True: nothing is beyond a bound, and the row has been added to what was seen. So it is with nearly every
- * row. While something is reported, the stricter condition applies that no value is above its record (`most`,
- * not `check`): rules_assess then has nothing to do in any column, and a value above the record of a reported
- * sensor stays out. */
+ * row. While something is reported or held back, the stricter condition applies that no value is above its
+ * record (`most`, not `check`): rules_assess then has nothing to do in any column, and a value above the
+ * record of a reported sensor stays out. */
 static bool rules_passes(struct svi_rules *r, const double *x, int d, double time) {
-    const double *beyond = r->open_count > 0 ? r->records.most : r->records.check;
+    for (int rule = 0; r->holding > 0 && rule < SVI_RULES; rule++)
+        if (svi_rule_kinds[rule]->follow)
+            svi_rule_kinds[rule]->follow(r, x, d, time);
+    const double *beyond = r->open_count + r->holding > 0 ? r->records.most : r->records.check;
     if (r->open_count > 0)
         rules_watch(r, x, time);
+    if (r->unlearned)
+        return false;
     return r->kernels->columns_pass(&r->seen, beyond, r->records.now, x, time, d,
                                     rules_has_steps(r) ? SVI_RULES_SIDES : SVI_RULES_STEP);
 }
@@ -475,14 +629,17 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
     svi_rules_arrive(r, arrival);
     if (r->rows++ == 0)
         r->first = r->time = time;
+    r->elapsed += r->row_seconds > 0 ? r->row_seconds : fmax(0, time - r->time);
     x = rules_gaps(r, x, gaps, d, time);
-    /* If x is r->row (a gap, now or in the last row), a value that must not count as seen is NaN in both, and
-     * columns_seen takes it for missing. */
     if (!rules_passes(r, x, d, time)) {
         rules_assess_all(r, x, d, time);
+        if (r->unlearned)
+            rules_pass_over(r, x, d);
         /* SVI_RULES_STEP sides, up and down: the rule has already entered the steps that count as seen. */
-        r->kernels->columns_seen(&r->seen, r->records.now, r->row, x, time, d, SVI_RULES_STEP);
+        r->kernels->columns_seen(&r->seen, r->records.now, r->counted, x, time, d, SVI_RULES_STEP);
     }
+    if (r->open_count > 0)
+        rules_grade(r, time);
     /* Until here r->time was the time of the row before, which gaps are dated by. */
     r->time = time;
     if (svi_records_clock_row(&r->clock))
@@ -515,9 +672,41 @@ struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
         a = rules_pending(r, false, rule);
     r->changed = a != NULL;
     for (int i = 0; a && i < r->open_count && *count < SVI_RULES_TOP; i++)
-        if (&r->alerts[r->open[i].alert] == a)
+        if (r->open[i].alert >= 0 && &r->alerts[r->open[i].alert] == a)
             top[(*count)++] = &r->open[i];
+    for (int i = 0; a && i < SVI_RULES_TOP; i++)
+        a->features[i] = i < *count ? top[i]->feature : -1;
+    if (a)
+        a->reported = a->severity;
     return a;
+}
+
+const struct svi_rules_alert *svi_rules_reporting(const struct svi_rules *r, int feature, int64_t but,
+                                                  enum svi_rule *rule) {
+    for (int i = 0; r->alerts && feature >= 0 && i < ALERTS; i++)
+        for (int k = 0; r->alerts[i].number > 0 && r->alerts[i].number != but && k < SVI_RULES_TOP; k++)
+            if (r->alerts[i].features[k] == feature) {
+                *rule = (enum svi_rule)(i / SVI_RULES_ALERTS);
+                return &r->alerts[i];
+            }
+    return NULL;
+}
+
+static struct svi_rules_alert *rules_numbered(const struct svi_rules *r, int64_t number) {
+    for (int i = 0; r->alerts && number > 0 && i < ALERTS; i++)
+        if (r->alerts[i].number == number)
+            return &r->alerts[i];
+    return NULL;
+}
+
+const struct svi_rules_alert *svi_rules_numbered(const struct svi_rules *r, int64_t number) {
+    return rules_numbered(r, number);
+}
+
+void svi_rules_renumber(struct svi_rules *r, int64_t number, int64_t to) {
+    struct svi_rules_alert *a = rules_numbered(r, number);
+    if (a)
+        a->number = to;
 }
 
 void svi_rules_reported(struct svi_rules_alert *a) {
@@ -559,9 +748,12 @@ void svi_rules_move_times(struct svi_rules *r, double from, double step) {
     for (int j = 0; j < r->d; j++) {
         rules_shift(&r->seen.changed_at[j], from, step);
         rules_shift(&r->gone[j], from, step);
+        rules_shift(&r->held_since[j], from, step);
     }
-    for (int i = 0; i < r->open_count; i++)
+    for (int i = 0; i < r->open_count; i++) {
         rules_shift(&r->open[i].well_since, from, step);
+        rules_shift(&r->open[i].held_since, from, step);
+    }
     rules_move_alerts(r, false, from, step);
 }
 
@@ -572,10 +764,19 @@ void svi_rules_move_arrival(struct svi_rules *r, double step) {
 
 /* ---- archive */
 
+static void rules_archive_severity(struct svi_archive *a, const char *name, enum svi_severity *severity) {
+    int value = (int)*severity;
+    svi_archive_int(a, name, &value, 0, SVI_SEVERITY_SERIOUS);
+    *severity = svi_archive_ok(a) ? (enum svi_severity)value : SVI_SEVERITY_NOTICE;
+}
+
 static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, struct svi_rules_member *m) {
     svi_archive_int(a, "rule", &m->rule, 0, SVI_RULES - 1);
     svi_archive_int(a, "feature", &m->feature, -1, r->d - 1);
-    svi_archive_int(a, "place", &m->alert, 0, ALERTS - 1);
+    svi_archive_int(a, "place", &m->alert, -1, ALERTS - 1);
+    svi_archive_int64(a, "held", &m->held, 0, SVI_COUNT_MAX);
+    svi_archive_double(a, "held since", &m->held_since);
+    svi_archive_int64(a, "since row", &m->since_row, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "bad", &m->bad, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "well", &m->well, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "well since", &m->well_since);
@@ -586,6 +787,7 @@ static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, str
     svi_archive_double(a, "excess", &m->excess);
     svi_archive_double(a, "shown", &m->shown);
     svi_archive_double(a, "lasted", &m->rows);
+    svi_archive_bool(a, "rest", &m->rest);
     if (!svi_archive_ok(a)) /* then m->rule may be out of range */
         return;
     const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
@@ -599,7 +801,14 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
         return;
     svi_archive_int64(a, "number", &alert->number, 1, SVI_COUNT_MAX);
     svi_archive_double(a, "since", &alert->since);
+    svi_archive_int64(a, "since row", &alert->since_row, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "opened", &alert->opened);
+    svi_archive_finite(a, "reported at", &alert->reported_at, 1);
+    svi_archive_finite(a, "joined at", &alert->joined_at, 1);
+    svi_archive_bool(a, "waits", &alert->waits);
+    rules_archive_severity(a, "severity", &alert->severity);
+    rules_archive_severity(a, "severity reported", &alert->reported);
+    svi_archive_ints(a, "features", alert->features, SVI_RULES_TOP, -1, SVI_RULES_FEATURES);
     svi_archive_int(a, "members", &alert->members, 1, r->d + 1);
     svi_archive_int(a, "total", &alert->total, 1, INT32_MAX / 2);
     svi_archive_int(a, "first", &alert->first, -1, r->d - 1);
@@ -634,7 +843,8 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         rules_archive_member(a, r, &r->open[i]);
         if (!svi_archive_ok(a))
             return;
-        of[m->alert]++;
+        if (m->alert >= 0)
+            of[m->alert]++;
         if (!svi_archive_loading(a))
             continue;
         silent += m->feature < 0;
@@ -670,8 +880,10 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
     svi_archive_int64(a, "rows", &r->rows, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "first", &r->first);
     svi_archive_double(a, "time", &r->time);
+    svi_archive_finite(a, "elapsed", &r->elapsed, 1);
     svi_archive_double(a, "missing now", &r->gap_count);
     svi_archive_bool(a, "left out", &r->left_out);
+    svi_archive_int64(a, "state row", &r->state_row, 0, SVI_COUNT_MAX);
     svi_records_clock_archive(a, &r->clock);
     if (!svi_archive_ok(a))
         return;
@@ -680,6 +892,9 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
         return;
     svi_arrays_archive(a, &rules_arrays, r, rules_dims(r).of, used.of);
     svi_archive_int(a, "judged", &r->judged, 0, r->d);
+    r->holding = 0;
+    for (int j = 0; svi_archive_ok(a) && j < r->d; j++)
+        r->holding += r->hits[j] != 0;
     if (svi_archive_ok(a))
         rules_archive_open(a, r);
 }

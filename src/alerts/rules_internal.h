@@ -7,6 +7,8 @@
 #ifndef SVI_RULES_INTERNAL_H
 #define SVI_RULES_INTERNAL_H
 
+#include <math.h>
+
 #include "alerts/alert_text.h"
 #include "alerts/rules.h"
 
@@ -23,6 +25,7 @@ struct svi_rule_words {
     char name[SVI_ALERT_NAME], unit[SVI_HUMAN_UNIT]; /* ready for the line */
     bool key;                                        /* the stream is one key of several */
     double time;                                     /* of the sample, seconds */
+    bool by_rows;                                    /* rows have no times: the text counts them */
 };
 
 /* A hook that is NULL does nothing. Those marked * may add a member. */
@@ -41,6 +44,12 @@ struct svi_rule_kind {
      * stirs (rules_stirs); true: the value must not count as seen. */
     void (*step)(struct svi_rules *r, int j, double step, double time);
     bool (*assess)(struct svi_rules *r, int j, double v, double time);
+    /* * Before a row of d values, while values are held back. */
+    void (*follow)(struct svi_rules *r, const double *x, int d, double time);
+    /* The settings have switched it off; there are no members. */
+    void (*off)(struct svi_rules *r);
+    /* A column starts again. */
+    void (*forget)(struct svi_rules *r, int j);
     /* * The row was the last of a block; records and clock still have that block. */
     void (*block)(struct svi_rules *r);
 
@@ -69,15 +78,19 @@ struct svi_rules_member *svi_rules_member(const struct svi_rules *r, int rule, i
  * other members. */
 struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int feature, double since, double time);
 
+/* The member began that many rows before the present one, its alert no later. */
+void svi_rules_began(struct svi_rules *r, struct svi_rules_member *m, double rows);
+
 /* Records a bad row of a member: its value, and its excess over the bound. */
 void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value, double excess);
 
 /* A row has arrived (rule_silent.c). */
 void svi_rules_arrive(struct svi_rules *r, double arrival);
 
-/* Writes " (a row usually every 60 s)", or "" if `seconds` is not finite. Returns `out`. */
+/* Writes " (a row usually every 60 s)", by rows " (a value usually every 3 rows)", or "" if `interval` is not
+ * finite. Returns `out`. */
 #define SVI_RULE_EVERY (SVI_HUMAN + 32)
-const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, double seconds);
+const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, bool by_rows, double interval);
 
 /* Is the column reported under the rule? */
 static inline bool svi_rules_has(const struct svi_rules *r, int rule, int feature) {
@@ -92,6 +105,23 @@ static inline int svi_rules_series(const struct svi_rules *r, enum svi_rules_sid
 /* The record of a column on a side. */
 static inline double svi_rules_most(const struct svi_rules *r, enum svi_rules_side side, int j) {
     return svi_records_most(&r->records, svi_rules_series(r, side, j));
+}
+
+/* Highest minus lowest value seen of a column; below 0: it has had none. */
+static inline double svi_rules_range(const struct svi_rules *r, int j) {
+    return svi_rules_most(r, SVI_RULES_UP, j) + svi_rules_most(r, SVI_RULES_DOWN, j);
+}
+
+/* A sensor with fewer values is young: it may not have shown all its states, a machine at rest for one. */
+#define SVI_RULES_OLD 2000
+static inline bool svi_rules_young(const struct svi_rules *r, int j) {
+    return r->seen.values[j] < SVI_RULES_OLD;
+}
+
+/* Is v near zero, as that of a machine at rest: within a twentieth of the largest magnitude seen? */
+static inline bool svi_rules_rests(const struct svi_rules *r, int j, double v) {
+    const double up = svi_rules_most(r, SVI_RULES_UP, j), down = svi_rules_most(r, SVI_RULES_DOWN, j);
+    return 20 * fabs(v) <= fmax(fabs(up), fabs(down));
 }
 
 /* A reported run of n rows (or seconds) has ended: what was reported twice counts as seen. */

@@ -13,7 +13,6 @@
 #include "alerts/sensors.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "alerts/alert_text.h"
@@ -21,6 +20,7 @@
 #include "alerts/context.h"
 #include "alerts/deviations.h"
 #include "alerts/forecast.h"
+#include "alerts/mutes.h"
 #include "alerts/steps.h"
 #include "base/alloc.h"
 #include "base/arrays.h"
@@ -32,6 +32,8 @@
 #define MIN_MEANS            10    /* a mean counts once the past has this many times its rows */
 #define LARGEST              1e4f  /* deviations that a residual counts as at most */
 #define MIN_SQUARE           1e-4f /* mean square below which a spread is none */
+#define ALLOWANCE            0.5f  /* deviations: residuals below this are no change */
+#define MAX_DATED            1e6f  /* rows: a longer change begins again */
 #define COUNTS               8.0f  /* deviations that a residual counts as at most in a mean */
 #define MAX_LEARNED_SURPRISE 5.0   /* surprise of one series above which its sensor is not learned */
 #define WARM                 64    /* rows before residuals count */
@@ -57,6 +59,7 @@ static const struct {
                {SVI_DETECTOR_FORECAST, BY_ALL, 360},
                {SVI_DETECTOR_SPREAD, BY_ALL, SPREAD_ROWS}};
 #define SIGNALS     ((int)(sizeof signals / sizeof *signals))
+#define DATES       (4 * RESIDUALS)
 #define LEVEL_MEANS 1 /* index of the mean of LEVEL */
 
 struct svi_sensors {
@@ -73,6 +76,7 @@ struct svi_sensors {
     double *origin;    /* d: what values are measured from; fixed once there is a scale */
     double *odd_rows;  /* d: odd rows, less the others since */
     float *mean;       /* SIGNALS x d: fading means of residuals, or squares, in deviations */
+    float *date;       /* DATES x d: of each residual, up and down, a cumulative sum and its rows */
     uint8_t *category; /* d flags: the column is a value of a category, and not assessed */
 
     /* Of the current row. */
@@ -103,6 +107,7 @@ static const struct svi_array arrays[] = {
     SVI_ARRAY(OWNER, by_context, NULL, OF_SENSOR),
     SVI_ARRAY(OWNER, by_all, NULL, OF_SENSOR),
     SVI_ARRAY(OWNER, mean, "means", SVI_AXIS_LENGTH(SIGNALS), OF_SENSOR),
+    SVI_ARRAY(OWNER, date, "dates", SVI_AXIS_LENGTH(DATES), OF_SENSOR),
     SVI_ARRAY(OWNER, residual, NULL, SVI_AXIS_LENGTH(RESIDUALS), OF_SENSOR),
     SVI_ARRAY(OWNER, fresh, NULL, SVI_AXIS_LENGTH(RESIDUALS), OF_SENSOR),
     SVI_ARRAY(OWNER, signal, NULL, SVI_AXIS_LENGTH(2 * SIGNALS), OF_SENSOR),
@@ -356,6 +361,28 @@ static void sensors_spread(float *restrict mean, const float *restrict now, floa
     }
 }
 
+/* Cumulative sums of the residuals of one sign, less an allowance a row, as long as they stay above 0 (Page
+ * 1954), and the rows of each: where the sum last left 0 is the likeliest begin of a change that goes on now.
+ */
+SVI_WIDE
+static void sensors_accumulate(float *restrict sum, const float *restrict now, float sign, int d) {
+    float *restrict rows = sum + d;
+    for (int j = 0; j < d; j++) {
+        const float v = sign * now[j], counted = v > COUNTS ? COUNTS : v;
+        const float next = sum[j] + counted - ALLOWANCE;
+        const bool goes_on = next > 0 && rows[j] < MAX_DATED;
+        sum[j] = goes_on ? next : 0;
+        rows[j] = goes_on ? rows[j] + 1 : 0;
+    }
+}
+
+static void sensors_follow_changes(struct svi_sensors *s) {
+    for (int r = 0; r < RESIDUALS; r++)
+        for (int down = 0; down < 2; down++)
+            sensors_accumulate(s->date + (size_t)(4 * r + 2 * down) * (size_t)s->d,
+                               s->fresh + (size_t)r * (size_t)s->d, down ? -1 : 1, s->d);
+}
+
 /* The signals of VALUE: the value in scales from its origin, and its negative. */
 SVI_WIDE
 static void sensors_values(const double *restrict x, const double *restrict origin,
@@ -407,8 +434,10 @@ static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, 
     struct svi_evidence f = {.surprise = surprise,
                              .feature = j,
                              .over = signals[i].over,
+                             .since = 1,
                              .value = s->x[j],
                              .expected = NAN,
+                             .residual = NAN,
                              .low = NAN,
                              .high = NAN,
                              .with = -1};
@@ -416,14 +445,13 @@ static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, 
     if (r == VALUE)
         return f;
     /* expected = value - residual. The normal range is that of a normal law of the deviation at this time of
-     * day; the value of a mean is what the forecast and the mean residual give together. */
+     * day. */
     const double scale = s->forecast.scale[j], deviation = s->deviations.now[r * s->d + j];
     const double residual = r == BY_ALL ? s->by_all[j] : s->by_context[j];
     f.expected = s->x[j] - residual * scale;
     f.low = f.expected - TELLING * deviation * scale;
     f.high = f.expected + TELLING * deviation * scale;
-    if (f.over > 1)
-        f.value = f.expected + (double)s->mean[i * s->d + j] * deviation * scale;
+    f.residual = residual * scale;
     f.with = r == BY_ALL ? svi_forecast_owes(&s->forecast, j) : -1;
     return f;
 }
@@ -496,19 +524,30 @@ static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
     }
 }
 
+/* The sensor that has moved farthest from its last rows, of all or of those that the row teaches; -1: none.
+ */
+static int sensors_farthest(const struct svi_sensors *s, const struct svi_unlearned *u) {
+    int at = -1;
+    for (int j = 0; j < s->d; j++)
+        if (s->steps.distance[j] > (at >= 0 ? s->steps.distance[at] : 0) && !s->category[j] &&
+            !(u && svi_unlearned_has(u, j)))
+            at = j;
+    return at;
+}
+
 /* STEP: the sensor that has moved farthest from its last rows, compared with how far any of them has moved in
  * the past. One series serves all sensors, so its p-value needs no correction for their number. Its tail is
  * that of the logarithm: sizes of steps span powers of ten. */
-static void sensors_step(struct svi_sensors *s, const struct svi_moment *m, struct svi_evidence *evidence) {
-    float most = 0, size;
-    int at = -1;
+static void sensors_step(struct svi_sensors *s, const struct svi_moment *m, const struct svi_unlearned *u,
+                         struct svi_evidence *evidence) {
+    struct svi_steps_column kept[SVI_SENSORS_MAX];
+    for (int j = 0; u && j < s->d; j++)
+        kept[j] = svi_steps_column(&s->steps, j);
     svi_steps_row(&s->steps, s->x, s->forecast.memory);
-    for (int j = 0; j < s->d; j++)
-        if (s->steps.distance[j] > most && !s->category[j]) {
-            most = s->steps.distance[j];
-            at = j;
-        }
-    size = at >= 0 && s->pace.rows >= WARM ? log2f(most) : -INFINITY;
+    const int at = sensors_farthest(s, NULL), learned = u ? sensors_farthest(s, u) : at;
+    const bool warm = s->pace.rows >= WARM;
+    const float size = at >= 0 && warm ? log2f(s->steps.distance[at]) : -INFINITY,
+                taught = learned >= 0 && warm ? log2f(s->steps.distance[learned]) : -INFINITY;
     /* Of a single sensor, FORECAST knows the last rows as well, and the time besides. */
     const double surprise = sensors_judged(s) > 1 ? svi_block_tails_surprise(&s->step_tails, 0, size, 0) : 0;
     if (surprise > 0) {
@@ -518,13 +557,49 @@ static void sensors_step(struct svi_sensors *s, const struct svi_moment *m, stru
                                                             .early = !svi_pace_knows_a_day(&s->pace, m->time),
                                                             .feature = at,
                                                             .over = 1,
+                                                            .since = 1,
                                                             .value = s->x[at],
                                                             .expected = mean,
+                                                            .residual = s->x[at] - mean,
                                                             .low = mean - TELLING * deviation,
                                                             .high = mean + TELLING * deviation,
                                                             .with = -1};
     }
-    svi_block_tails_add(&s->step_tails, &size);
+    svi_block_tails_add(&s->step_tails, &taught);
+    for (int j = 0; u && j < s->d; j++)
+        if (svi_unlearned_has(u, j))
+            svi_steps_restore(&s->steps, j, &kept[j]);
+}
+
+/* The largest of n values, 0 if none is above it. Floats above 0 are ordered as their bits are, and those
+ * below 0 are negative as integers too. The maximum of integers becomes vector code, that of floats does not.
+ */
+SVI_WIDE
+static float sensors_largest(const float *restrict v, int n) {
+    int32_t largest = 0;
+    for (int k = 0; k < n; k++) {
+        int32_t bits;
+        memcpy(&bits, v + k, sizeof bits);
+        largest = bits > largest ? bits : largest;
+    }
+    float value;
+    memcpy(&value, &largest, sizeof value);
+    return value;
+}
+
+/* The strength of the row (anomaly.h): its largest residual or mean of residuals, in deviations. A mean over
+ * n rows is n^-1/2 deviations wide where rows are independent, and a whole one where they move together.
+ * n^1/4, between the two, makes means comparable with single rows. Values have no forecast, so VALUE is left
+ * out: novelty ranks them. A mean counts from the same row on as for evidence. */
+static double sensors_strength(const struct svi_sensors *s) {
+    double strength = 0;
+    for (int i = 0; i < SIGNALS; i++) {
+        if (signals[i].residual == VALUE || s->pace.rows < MIN_MEANS * signals[i].over)
+            continue;
+        const float largest = sensors_largest(s->signal + (size_t)(2 * i) * (size_t)s->d, 2 * s->d);
+        strength = fmax(strength, (double)largest * sqrt(sqrt(signals[i].over)));
+    }
+    return strength;
 }
 
 /* ---- learning */
@@ -561,6 +636,28 @@ static void sensors_settle(struct svi_sensors *s) {
     }
 }
 
+/* Takes columns of the row back out of the means and the dates, which were `kept` before the row, and leaves
+ * nothing of them to learn: as if they had had no value. */
+static void sensors_pass_over(struct svi_sensors *s, const double *x, const struct svi_unlearned *u,
+                              const float *kept) {
+    memcpy(s->x, x, (size_t)s->d * sizeof *x);
+    for (int j = 0; j < s->d; j++) {
+        if (!svi_unlearned_has(u, j))
+            continue;
+        for (int i = 0; i < SIGNALS; i++) {
+            s->mean[i * s->d + j] = kept[i * s->d + j];
+            s->signal[2 * i * s->d + j] = s->signal[(2 * i + 1) * s->d + j] = -INFINITY;
+        }
+        for (int r = 0; r < DATES; r++)
+            s->date[r * s->d + j] = kept[(SIGNALS + r) * s->d + j];
+        for (int r = 0; r < RESIDUALS; r++)
+            /* A residual of the normal size leaves the deviations as they are. */
+            s->residual[r * s->d + j] = s->pace.rows < WARM ? 0 : s->deviations.now[r * s->d + j];
+        s->x[j] = s->by_context[j] = s->by_all[j] = NAN;
+        s->odd[j] = 0;
+    }
+}
+
 /* One row: residuals, signals, evidence; then the tails, deviations and forecasts learn it, each from the
  * same residuals. */
 static void sensors_assess(void *state, const struct svi_detector_sample *sample,
@@ -574,10 +671,21 @@ static void sensors_assess(void *state, const struct svi_detector_sample *sample
     if (m->bin != s->deviations.bin || s->pace.rows % REFRESH == 0)
         svi_deviations_turn_to(&s->deviations, m->bin);
     sensors_residuals(s, x, c);
+    float kept[(SIGNALS + DATES) * SVI_SENSORS_MAX];
+    if (sample->unlearned) {
+        memcpy(kept, s->mean, (size_t)(SIGNALS * s->d) * sizeof *kept);
+        memcpy(kept + SIGNALS * s->d, s->date, (size_t)(DATES * s->d) * sizeof *kept);
+    }
     sensors_signals(s);
+    sensors_follow_changes(s);
     memset(s->odd, 0, (size_t)s->d);
     sensors_find(s, evidence);
-    sensors_step(s, m, evidence);
+    sensors_step(s, m, sample->unlearned, evidence);
+    evidence[svi_sensor_detectors.first].strength = sensors_strength(s);
+    if (sample->unlearned) {
+        sensors_pass_over(s, x, sample->unlearned, kept);
+        x = s->x;
+    }
     /* sensors_settle before the forecast learns: it says which sensors that leaves out. */
     sensors_settle(s);
     svi_block_tails_add(&s->tails, s->signal);
@@ -617,6 +725,28 @@ static void sensors_archive(struct svi_archive *a, void *state) {
 
 /* ---- as an engine of detectors */
 
+/* The change began where the cumulative sum of the residuals last left 0 (sensors_follow_changes). */
+static void sensors_date(const void *state, enum svi_alert_detector detector, struct svi_evidence *f) {
+    const svi_sensors *s = state;
+    const int j = f->feature, d = s->d;
+    int i = 0;
+    while (i < SIGNALS && !(signals[i].detector == detector && signals[i].over == f->over))
+        i++;
+    if (i == SIGNALS || f->over < 2)
+        return;
+    const int r = signals[i].residual, down = s->mean[i * d + j] < 0;
+    const float *date = s->date + (size_t)(4 * r + 2 * down) * (size_t)d;
+    const double rows = (double)date[d + j], unit = s->deviations.now[r * d + j] * s->forecast.scale[j];
+    /* A spread has no side; a mean that no sum explains covers its rows. */
+    const bool dated = detector != SVI_DETECTOR_SPREAD && rows >= 1;
+    f->since = dated && rows < f->over ? (int)rows : f->over;
+    if (f->since > 1 && detector != SVI_DETECTOR_SPREAD) {
+        const double mean =
+            dated ? (double)date[j] / rows + (double)ALLOWANCE : fabs((double)s->mean[i * d + j]);
+        f->residual = (down ? -mean : mean) * unit;
+    }
+}
+
 /* Sensors have exactly the columns of the stream and no spare ones, so that results do not depend on the form
  * in which rows arrive. With too many columns there is no state. */
 static svs_code sensors_fit(void **state, const struct svi_detector_shape *shape, svs_error *err) {
@@ -642,29 +772,15 @@ static bool sensors_is_full(const void *state) {
                         svi_block_tails_are_full(&s->step_tails));
 }
 
-/* Writes what was expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5
- * to 42.5)". */
-static bool sensors_text(char *out, size_t size, const struct svi_alert_fact *f, const char *range,
-                         bool dated) {
-    char expected[SVI_HUMAN];
-    const bool by_all = f->detector == SVI_DETECTOR_FORECAST;
-    /* The phrase names the basis of the forecast, the most specific one: a single feature that explains most
-     * comes before the kind of the detector. A clock that does not start in 1970 has no time of day. */
-    const char *when = f->with >= 0                       ? " there"
-                       : f->detector == SVI_DETECTOR_STEP ? " after the last samples"
-                       : by_all                           ? " from the other features"
-                       : dated                            ? " at this time of day"
-                                                          : "";
-    /* VALUE compares with all past values, which is not a forecast. */
-    if (f->detector == SVI_DETECTOR_VALUE || (by_all ? !range[0] : !isfinite(f->expected)))
-        return false;
-    if (by_all)
-        snprintf(out, size, " (%s expected%s)", range, when);
-    else
-        snprintf(out, size, ", %s expected%s%s%s%s",
-                 svi_human_number(expected, f->expected, f->high - f->low, 2), when, range[0] ? " (" : "",
-                 range, range[0] ? ")" : "");
-    return true;
+/* The most specific one: a single feature that explains most comes before the kind of the detector. A clock
+ * that does not start in 1970 has no time of day. VALUE compares with all past values. */
+static const char *sensors_basis(const struct svi_alert_fact *f, bool dated) {
+    return f->detector == SVI_DETECTOR_VALUE      ? NULL
+           : f->with >= 0                         ? " there"
+           : f->detector == SVI_DETECTOR_STEP     ? " after the last rows"
+           : f->detector == SVI_DETECTOR_FORECAST ? " from the rest"
+           : dated                                ? " at this time of day"
+                                                  : "";
 }
 
 const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_VALUE,
@@ -679,4 +795,5 @@ const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_V
                                                          .bytes = sensors_bytes,
                                                          .forget = sensors_forget,
                                                          .set_category = sensors_set_category,
-                                                         .text = sensors_text};
+                                                         .date = sensors_date,
+                                                         .basis = sensors_basis};

@@ -1,6 +1,7 @@
 #include "alerts/steps.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/arrays.h"
 #include "base/wide.h"
@@ -95,6 +96,22 @@ void svi_steps_row(struct svi_steps *s, const double *x, double memory) {
     steps_learn(s, x, s->recent + (size_t)(s->rows % SVI_STEPS_OF) * (size_t)s->d, 1 - 1 / memory);
     s->rows++;
     steps_third(s);
+}
+
+static float *steps_place(const struct svi_steps *s, int64_t row, int j) {
+    return &s->recent[(size_t)(row % SVI_STEPS_OF) * (size_t)s->d + (size_t)j];
+}
+
+struct svi_steps_column svi_steps_column(const struct svi_steps *s, int j) {
+    return (struct svi_steps_column){s->mean[j], s->square[j], s->low[j], s->high[j]};
+}
+
+void svi_steps_restore(struct svi_steps *s, int j, const struct svi_steps_column *c) {
+    s->mean[j] = c->mean;
+    s->square[j] = c->square;
+    s->low[j] = c->low;
+    s->high[j] = c->high;
+    *steps_place(s, s->rows - 1, j) = 0; /* as a missing value leaves it */
 }
 
 void svi_steps_normal(const struct svi_steps *s, int j, double x, double *mean, double *deviation) {

@@ -34,6 +34,14 @@ void svi_steps_clear(struct svi_steps *s);                           /* frees */
 /* Fills in `distance` for a row of d values, NAN where missing, and learns the row. memory: rows, > 1. */
 void svi_steps_row(struct svi_steps *s, const double *x, double memory);
 
+/* What is kept of one sensor, to take a row back that must leave no trace: read before the row, restored
+ * after it. The distances of the current row stay. */
+struct svi_steps_column {
+    double mean, square, low, high;
+};
+struct svi_steps_column svi_steps_column(const struct svi_steps *s, int j);
+void svi_steps_restore(struct svi_steps *s, int j, const struct svi_steps_column *c);
+
 /* The mean that the row of sensor j was compared with, and the deviation; the last row is not in them. */
 void svi_steps_normal(const struct svi_steps *s, int j, double x, double *mean, double *deviation);
 

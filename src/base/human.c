@@ -1,3 +1,11 @@
+/* Numbers and times for people, in three groups: measured values, figures and counts; durations, exact and
+ * estimated; moments. A reader at night must not count zeros or convert seconds, and must see a difference
+ * where there is one.
+ *
+ * svi_human_number decides the digits of a measured value: a person wants few, but two digits of `spread`,
+ * the range in which values differ, have to show. Durations are rounded first and split into units
+ * afterwards, as the other order can print "2 h 60 min". All texts fit into SVI_HUMAN bytes, whatever the
+ * value: doubles beyond the units of a table have a text of their own. */
 #include "base/human.h"
 
 #include <inttypes.h>
@@ -8,6 +16,7 @@
 
 #include "base/fail.h"
 
+#define MAX_DIGITS  12             /* of a measured value: no sensor resolves more */
 #define EPOCH_FIRST 1e8            /* 1973 */
 #define EPOCH_END   253402300799.0 /* the last second of 9999, excluded: its fraction may round up */
 
@@ -52,7 +61,8 @@ char *svi_human_number(char out[SVI_HUMAN], double v, double spread, int digits)
     /* Two digits of `spread` must show: 1013.25 in a range 0.4 wide must not shrink to 1013. */
     const int size = human_magnitude(v);
     const int needed = spread > 0 && isfinite(spread) ? size - human_magnitude(spread) + 2 : 0;
-    digits = needed > digits ? (needed < 9 ? needed : 9) : digits;
+    const int shown = needed < MAX_DIGITS ? needed : MAX_DIGITS;
+    digits = shown > digits ? shown : digits;
     /* Outside these sizes a reader would have to count zeros. */
     if (size >= 7 || size < -5) {
         snprintf(out, SVI_HUMAN, "%.*g", digits, v);
@@ -125,6 +135,32 @@ char *svi_human_duration(char out[SVI_HUMAN], double seconds) {
         snprintf(out, SVI_HUMAN, "%.0f d %.0f h", floor(hours / 24), fmod(hours, 24));
     else
         snprintf(out, SVI_HUMAN, "more than 1000 years");
+    return out;
+}
+
+/* To one significant digit. 1e-9 corrects a log10 of a power of ten that falls just short of a whole number.
+ */
+static double human_one_digit(double v, bool down) {
+    const double unit = pow(10, floor(log10(fmax(v, 1)) + 1e-9));
+    return fmax(1, floor(v / unit + (down ? 1e-9 : 0.5)) * unit);
+}
+
+char *svi_human_about(char out[SVI_HUMAN], double seconds, bool down) {
+    static const struct {
+        double seconds, until; /* the unit is used up to this number of it */
+        const char *one, *name;
+    } units[] = {{1, 180, "a second", "seconds"},        {60, 180, "a minute", "minutes"},
+                 {3600, 72, "an hour", "hours"},         {86400, 14, "a day", "days"},
+                 {604800, 9, "a week", "weeks"},         {2629800, 24, "a month", "months"},
+                 {31557600, INFINITY, "a year", "years"}};
+    int i = 0;
+    while (seconds / units[i].seconds >= units[i].until)
+        i++;
+    const double n = human_one_digit(fmin(seconds / units[i].seconds, 1000), down);
+    if (n > 1)
+        snprintf(out, SVI_HUMAN, "%.0f %s", n, units[i].name);
+    else
+        snprintf(out, SVI_HUMAN, "%s", units[i].one);
     return out;
 }
 

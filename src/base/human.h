@@ -15,7 +15,7 @@
 #define SVI_MIB (1024 * SVI_KIB)
 #define SVI_GIB (1024 * SVI_MIB)
 
-/* A measured value with at least `digits` significant digits; with more, up to 9, where two digits of
+/* A measured value with at least `digits` significant digits; with more, up to 12, where two digits of
  * `spread` (the range of the values; 0: not known) would not show. Whole numbers are not rounded; NAN is
  * "unknown". */
 char *svi_human_number(char out[SVI_HUMAN], double v, double spread, int digits);
@@ -31,6 +31,11 @@ char *svi_human_short(char out[SVI_HUMAN], double v);
 /* "0 s", "less than 0.1 s", "12 s", "35 min", "2 h 10 min", "3 d 4 h". Values of 0 or less and NAN are "0 s".
  */
 char *svi_human_duration(char out[SVI_HUMAN], double seconds);
+
+/* A duration that is an estimate, to one digit: "40 minutes", "5 hours", "a day", "3 weeks", "2 years". Less
+ * than a second is "a second", more than 1000 years "1000 years". down: it is rounded down, not to nearest.
+ */
+char *svi_human_about(char out[SVI_HUMAN], double seconds, bool down);
 
 /* True for seconds since 1970 that lie in the years 1973 to 9999; a stream that counts from 0 stays below. */
 bool svi_human_is_date(double seconds);

@@ -125,3 +125,24 @@ bool svi_ends_with(const char *text, size_t length, const char *ending) {
     const size_t n = strlen(ending);
     return length >= n && memcmp(text + length - n, ending, n) == 0;
 }
+
+/* A walk with one point of return: at a mismatch the last * takes one byte more. */
+bool svi_text_matches(const char *pattern, size_t length, const char *text) {
+    const char *end = pattern + length, *star = NULL, *from = NULL;
+    while (*text)
+        if (pattern < end && *pattern == '*') {
+            star = ++pattern;
+            from = text;
+        } else if (pattern < end && *pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star;
+            text = ++from;
+        } else {
+            return false;
+        }
+    while (pattern < end && *pattern == '*')
+        pattern++;
+    return pattern == end;
+}

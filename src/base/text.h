@@ -36,4 +36,7 @@ size_t svi_join_names(const char *outer, size_t outer_length, const char *inner,
 /* True when text[0 .. length) ends in `ending`. */
 bool svi_ends_with(const char *text, size_t length, const char *ending);
 
+/* Does the text match the pattern of `length` bytes, in which a * stands for any bytes, also none? */
+bool svi_text_matches(const char *pattern, size_t length, const char *text);
+
 #endif

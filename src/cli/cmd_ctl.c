@@ -78,10 +78,13 @@ static void cmd_ctl_switches(const struct cli_args *a, struct svi_pack *p) {
         svi_put_text(p, "without", cli_value(a, "without-src"));
 }
 
-/* Stream keys, and parts of them, are always text: 007 is not 7. */
+/* Stream keys, and parts of them, are always text: 007 is not 7. So are the texts of a mute. */
 static void cmd_ctl_pair(struct svi_pack *p, const char *word) {
+    static const char *const texts[] = {"key", "like", "prefix", "by", "sensor", "reason", "who", "for"};
     const char *sign = strchr(word, '=');
-    const bool text = names_key(word, "key") || names_key(word, "like") || names_key(word, "prefix");
+    bool text = false;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        text = text || names_key(word, texts[i]);
     svi_pack_name(p, word, (size_t)(sign - word));
     const bool flag = names_key(word, "open") || names_key(word, "yes") || names_key(word, "loo");
     if (text && sign[1] != '"')
@@ -95,8 +98,47 @@ static void cmd_ctl_pair(struct svi_pack *p, const char *word) {
 /* Packs the pair key=... (`outside`), which names the stream key of the request, or all other pairs. */
 static void cmd_ctl_pairs(const struct cli_args *a, struct svi_pack *p, bool outside) {
     for (int i = 1; i < a->positional_count; i++)
-        if (names_key(a->positional[i], "key") == outside)
+        if (names_key(a->positional[i], "key") == outside && strchr(a->positional[i], '='))
             cmd_ctl_pair(p, a->positional[i]);
+}
+
+static bool cmd_ctl_is(const struct cli_args *a, const char *operation) {
+    return strcmp(a->positional[0], operation) == 0;
+}
+
+static bool cmd_ctl_has(const struct cli_args *a, const char *key) {
+    for (int i = 1; i < a->positional_count; i++)
+        if (names_key(a->positional[i], key))
+            return true;
+    return false;
+}
+
+/* Words without a sign that an operation takes: mute KEY SENSOR, less those that are written key=... and
+ * sensor=...; unmute ID. */
+static int cmd_ctl_bare_words(const struct cli_args *a) {
+    if (cmd_ctl_is(a, "mute"))
+        return 2 - cmd_ctl_has(a, "key") - cmd_ctl_has(a, "sensor");
+    return cmd_ctl_is(a, "unmute") && !cmd_ctl_has(a, "mute") ? 1 : 0;
+}
+
+/* Packs these words. The first one of a mute is the key in a stream with keys, else the sensor, which the
+ * process knows (`name`); after key=..., it is the sensor. A mute also states the user. */
+static void cmd_ctl_bare(const struct cli_args *a, struct svi_pack *p) {
+    const char *user = getenv("LOGNAME") ? getenv("LOGNAME") : getenv("USER");
+    const bool keyed = cmd_ctl_has(a, "key");
+    for (int i = 1, bare = 0; i < a->positional_count; i++) {
+        const char *word = a->positional[i];
+        if (strchr(word, '='))
+            continue;
+        const char *name = cmd_ctl_is(a, "unmute") ? "mute" : bare++ > 0 || keyed ? "sensor" : "name";
+        svi_pack_key(p, name);
+        if (cmd_ctl_is(a, "unmute"))
+            pack_word(p, word);
+        else
+            svi_pack_text(p, word);
+    }
+    if (cmd_ctl_is(a, "mute") && !cmd_ctl_has(a, "who") && user && strlen(user) <= SVS_NAME_MAX)
+        svi_put_text(p, "who", user);
 }
 
 static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *request) {
@@ -107,6 +149,7 @@ static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *reques
     cmd_ctl_switches(a, &p);
     svi_put_text(&p, "op", a->positional[0]);
     cmd_ctl_pairs(a, &p, true);
+    cmd_ctl_bare(a, &p);
     if (inner) {
         svi_pack_key(&p, inner);
         const struct svi_open_map within = svi_pack_open(&p);
@@ -162,17 +205,51 @@ static void cmd_ctl_print_changes(struct cli_object reply) {
         fprintf(stderr, "the model was made again from %s samples\n", cli_scalar(samples, to, sizeof to));
 }
 
+/* What the process remarks about a request that it has carried out. */
+static void cmd_ctl_print_note(struct cli_object reply) {
+    char note[200];
+    if (cli_key(reply, "note").at)
+        fprintf(stderr, "%s\n", cli_key_text(reply, "note", note, sizeof note));
+}
+
+/* Prints the alert events of the reply for people, a line each, and what the answer leaves out. */
+static void cmd_ctl_print_alerts(struct cli_object reply) {
+    char number[40], state[40], text[800], next[40];
+    const struct cli_object alerts = cli_key(reply, "alerts");
+    const struct svi_item array = cli_item(alerts), lost = cli_item(cli_key(reply, "lost"));
+    struct cli_object event = {array.body, alerts.end};
+    if (array.type != SVI_ARRAY)
+        return;
+    if (cli_item(cli_key(reply, "reset")).i != 0)
+        fprintf(stderr, "the alerts of this state are others than those of since: all are listed\n");
+    if (lost.type == SVI_INT && lost.i > 0)
+        fprintf(stderr, "lost %lld alert events, which are no longer kept (alert.keep)\n", (long long)lost.i);
+    for (uint32_t i = 0; i < array.length; i++) {
+        fprintf(stderr, "%s %s: %s\n", cli_key_text(event, "number", number, sizeof number),
+                cli_key_text(event, "state", state, sizeof state),
+                cli_key_text(event, "text", text, sizeof text));
+        svi_walk(&event.at, event.end, SVI_WALK_MAX);
+    }
+    if (cli_item(cli_key(reply, "more")).i != 0)
+        fprintf(stderr, "there are more: svmstream ctl alerts since=%s\n",
+                cli_key_text(reply, "next", next, sizeof next));
+}
+
 static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply) {
     svs_error err;
     const int result = cli_end(a, cli_show_json(reply->data, reply->size, &err), &err);
     const struct cli_object map = {reply->data, reply->data + reply->size};
     fflush(stdout);
-    if (result == CLI_OK && !a->quiet)
+    if (result == CLI_OK && !a->quiet) {
         cmd_ctl_print_changes(map);
+        cmd_ctl_print_note(map);
+    }
     if (result == CLI_OK && !a->quiet && strcmp(a->positional[0], "tune") == 0)
         svi_tuning_report(stderr, map.at, map.end);
     if (result == CLI_OK && !a->quiet && cli_key(map, "bank").at && strcmp(a->positional[0], "bank") == 0)
         svi_bank_report(stderr, cli_key(map, "bank").at, map.end);
+    if (result == CLI_OK && !a->quiet && strcmp(a->positional[0], "alerts") == 0)
+        cmd_ctl_print_alerts(map);
     return result == CLI_OK && cli_key(map, "error").at ? CLI_FAILED : result;
 }
 
@@ -181,8 +258,8 @@ static int cmd_ctl_run(const struct cli_args *a) {
     svs_error err = {0};
     const bool load = strcmp(a->positional[0], "load") == 0,
                file = load && a->positional_count == 2 && strncmp(a->positional[1], "checkpoint=", 11) != 0;
-    for (int i = 1; i < a->positional_count && !file; i++)
-        if (!strchr(a->positional[i], '='))
+    for (int i = 1, bare = cmd_ctl_bare_words(a); i < a->positional_count && !file; i++)
+        if (!strchr(a->positional[i], '=') && bare-- < 1)
             return cli_usage(a, "'%s' is not of the form key=value", a->positional[i]);
     if ((cli_has(a, "relearn") || cli_has(a, "without-src")) && (!load || file))
         return cli_usage(a, "--relearn and --without-src belong to load checkpoint=N");
@@ -248,9 +325,17 @@ const struct cli_command cli_ctl = {
         "  score x=...          scores a sample without learning it; sample='[{\"x\": ...}, ...]': many\n"
         "  label id=... y=...   adds the label of a sample that waits for it\n"
         "  forget id=...        removes a sample\n"
-        "  alert alert=N verdict=false|true\n"
+        "  alert alert=N verdict=false|true [by=NAME]\n"
         "                       confirms (true) or rejects (false) an alert: rejected rows are learned as\n"
         "                       normal, confirmed ones are not\n"
+        "  mute [KEY] [SENSOR] for=2h [reason=TEXT] [learn=yes]\n"
+        "                       holds back alerts for that time; KEY may have * for any bytes; rows under "
+        "it\n"
+        "                       are learned as normal with learn=yes only\n"
+        "  mutes                lists the mutes; unmute ID ends one\n"
+        "  alerts since=N [key=NAME] [limit=L]\n"
+        "                       lists the alert events after number N, verdicts included, of all keys or\n"
+        "                       of one; standard error shows a line for each\n"
         "  refit                solves the window again in the background\n"
         "  save                 writes a checkpoint now, and prints its hash\n"
         "  reset                forgets everything that was learned; a kept state needs --yes\n"
@@ -268,10 +353,12 @@ const struct cli_command cli_ctl = {
         "  svmstream ctl status\n"
         "  svmstream ctl status key=press-03\n"
         "  svmstream ctl label id=17 y=spam\n"
+        "  svmstream ctl alerts since=17 | jq .alerts            # what was missed since event 17\n"
         "  svmstream ctl forget id='\"7\"'\n"
         "  svmstream ctl score x='[21.5, 40]'                    # or x='{\"temp\": 21.5}'\n"
         "  svmstream ctl score sample='[{\"x\": [21.5, 40]}, {\"x\": [19, 55]}]'\n"
         "  svmstream ctl config C=10 window=5000                 # of a running process\n"
+        "  svmstream ctl mute press-1 temp for=2h reason=service # key and sensor\n"
         "  svmstream ctl save                                    # a checkpoint now, with its hash\n"
         "  svmstream ctl reset --yes                             # of a kept state\n"
         "  svmstream ctl load checkpoint=5120 --relearn          # undoes a reset\n"

@@ -291,7 +291,7 @@ static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_l
     struct eval *e = user;
     struct svi_settings s = e->s;
     e->log = log;
-    e->silent = budget != NULL;
+    e->silent = budget || log->silent;
     e->row = e->refused = 0;
     memset(e->reasons, 0, sizeof e->reasons);
     e->latest = -INFINITY;
@@ -309,7 +309,7 @@ static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_l
         svi_preview_end_pass(log, e->stream);
     if (code == SVS_OK)
         code = cmd_eval_taken(e, err);
-    if (code == SVS_OK && !budget && cli_has(e->args, "model-out"))
+    if (code == SVS_OK && !e->silent && cli_has(e->args, "model-out"))
         code = write_model(e, cli_value(e->args, "model-out"), err);
     svi_reader_close(&e->reader);
     svi_stream_free(&e->stream);
@@ -325,13 +325,14 @@ static int cmd_eval_alerts(struct eval *e) {
     return result == CLI_OK ? cmd_eval_end(e, SVS_OK, &err) : result;
 }
 
-/* Refuses options that make sense for one model only, or only for the table of keys. */
+/* Refuses options that make sense for one model only, or only for the table of keys. A plot of alerts is of
+ * the worst keys. */
 static int check_keyed(const struct cli_args *a) {
     static const char *const single[] = {"plot", "model-out"};
-    for (int i = 0; i < 2; i++)
+    for (int i = cli_has(a, "alerts"); i < 2; i++)
         if (svi_settings_keyed(&a->settings) && cli_has(a, single[i]))
-            return cli_usage(a, "--%s is about one model, and with --key there is one for each key",
-                             single[i]);
+            return cli_usage(a, "--%s is about one model, and with --key there is one for each key%s",
+                             single[i], i == 0 ? ": give --alerts too, for a plot of the worst keys" : "");
     const char *const of_keys = cli_has(a, "limit") ? "limit" : cli_has(a, "rows") ? "rows" : NULL;
     if (of_keys && !svi_settings_keyed(&a->settings))
         return cli_usage(a, "--%s is about the table of keys: give --key COLUMN too", of_keys);
@@ -383,7 +384,8 @@ static const struct cli_option options[] = {
     CLI_INTEGER("rows", 0, "N", "0", 0, CLI_UNLIMITED, "with --key: only keys with at least N rows"),
     CLI_OPTION("plot", 0, "FILE", NULL,
                "draw quality, novelty and alerts over the rows, or over their times; with --alerts the "
-               "features that alerts name, and the incidents (.svg or .png; needs gnuplot)"),
+               "features that alerts name, with what was expected, and the incidents; with keys those of the "
+               "worst ones (.svg or .png; needs gnuplot)"),
     CLI_OPTION("model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"),
     CLI_PREVIEW_OPTIONS,
     CLI_END};

@@ -558,9 +558,11 @@ static svs_code novelty_plot(const struct novelty_score *s, svs_error *err) {
         snprintf(names[j], sizeof names[j], "x%d", j + 1);
         feature[j][0] = (struct svi_plot_series){SVI_PLOT_LINE, j, 0, NULL};
         feature[j][1] = (struct svi_plot_series){SVI_PLOT_MARKS, j, 0, NULL};
-        panels[j] = (struct svi_plot_panel){r->names ? r->names[j] : names[j], 0, 0, feature[j], 2};
+        panels[j] = (struct svi_plot_panel){
+            .label = r->names ? r->names[j] : names[j], .series = feature[j], .count = 2};
     }
-    panels[features] = (struct svi_plot_panel){"novelty", 0, 1.05, score + !labelled, 4 - !labelled};
+    panels[features] = (struct svi_plot_panel){
+        .label = "novelty", .high = 1.05, .series = score + !labelled, .count = 4 - !labelled};
     const struct svi_plot p = {.n = r->rows.n,
                                .columns = features + 2,
                                .point = novelty_plot_point,

@@ -115,8 +115,8 @@ static const struct cli_option options[] = {
     CLI_SWITCH("json", 0, "with --alerts: print the result as one JSON object"),
     CLI_OPTION(
         "plot", 0, "FILE", NULL,
-        "with --alerts: draw the features that alerts name, with the alerts and the incidents (.svg or "
-        ".png; needs gnuplot)"),
+        "with --alerts: draw the features that alerts name, with the alerts, what was expected and the "
+        "incidents; with keys those of the worst ones (.svg or .png; needs gnuplot)"),
     CLI_END};
 
 const struct cli_command cli_replay = {

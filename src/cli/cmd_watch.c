@@ -1,5 +1,9 @@
 /* watch: prints the events that a running process publishes, one line each.
  *
+ * With --since the alerts that were missed come first, from `ctl` (watch_ask). Alerts that are published go
+ * by their number from then on: one that is known already is left out, and before one that leaves a gap the
+ * process is asked again. It is also asked every ASK_SECONDS, for those that were kept and not published.
+ *
  * client/subscription.h receives events, follows their sequence numbers and drops repeated ones. Here an
  * event becomes a line: for people, one function a topic selects the keys that matter; for programs, the
  * payload as JSON with its topic in front (write_event_json). An alert also rings the bell and goes to the
@@ -25,15 +29,18 @@
 #include "cli/object.h"
 #include "report/bank_report.h"
 #include "report/progress.h"
+#include "client/request.h"
 #include "client/subscription.h"
 #include "net/transport.h"
 #include "wire/json.h"
 
-#define QUEUE       100000 /* events that may wait in this process */
-#define TEXT        120    /* bytes of one value as text */
-#define KEY_TEXT    (4 * SVS_KEY_MAX + 4)
-#define ARRAY_SHOWN 8 /* elements of an array */
-#define STATS       "stats."
+#define QUEUE        100000 /* events that may wait in this process */
+#define TEXT         120    /* bytes of one value as text */
+#define KEY_TEXT     (4 * SVS_KEY_MAX + 4)
+#define ARRAY_SHOWN  8 /* elements of an array */
+#define STATS        "stats."
+#define ASK_SECONDS  10.0 /* between two questions for alerts, and ... */
+#define ASK_PATIENCE 5.0  /* ... how long one waits for its answer */
 
 struct watch {
     const struct cli_args *args;
@@ -48,6 +55,11 @@ struct watch {
     double limit;        /* seconds that the command may take */
     int64_t wanted, events;
     struct svi_bytes line;
+    bool asks_alerts; /* --since; the next five are for it */
+    struct client_alerts known;
+    double ask_due;  /* svi_monotonic */
+    bool unanswered; /* it was reported that there was no answer */
+    struct svi_bytes request, reply;
 };
 
 /* ---- an event as one line, for people or as JSON */
@@ -98,7 +110,7 @@ static void print_score(struct cli_object m) {
         fputs(yhat.end - yhat.at == y.end - y.at && memcmp(y.at, yhat.at, size) == 0 ? " right" : " wrong",
               stdout);
     print_array(m, "scores");
-    print_keys(m, (const char *const[]){"novelty", "p", "model", NULL});
+    print_keys(m, (const char *const[]){"novelty", "p", "anomaly", "model", NULL});
 }
 
 static void print_stats(struct cli_object m) {
@@ -293,6 +305,100 @@ static void cmd_watch_show(struct watch *w, const struct subscription_event *e) 
         raise_alarm(w, e);
 }
 
+/* ---- alerts that were missed */
+
+/* Shows an alert of a reply as if it had just been published. */
+static void watch_show_kept(struct watch *w, struct cli_object event) {
+    char topic[SVI_TOPIC_MAX], stream[SVI_STREAM_MAX + 1], key[SVS_KEY_MAX + 1] = "";
+    const struct svi_item name = cli_item(cli_key(event, "stream")), of = cli_item(cli_key(event, "key"));
+    snprintf(stream, sizeof stream, "%.*s", name.type == SVI_STRING ? (int)name.length : 0,
+             (const char *)name.body);
+    if (of.type == SVI_STRING && of.length < sizeof key)
+        snprintf(key, sizeof key, "%.*s", (int)of.length, (const char *)of.body);
+    const size_t length = svi_topic_write(SVI_TOPIC_ALERT, stream, key, topic);
+    cmd_watch_show(w, &(struct subscription_event){SVI_TOPIC_ALERT, topic, length, event.at,
+                                                   (size_t)(event.end - event.at), 0});
+}
+
+static uint64_t watch_number(struct cli_object map, const char *key) {
+    const struct svi_item item = cli_item(cli_key(map, key));
+    return item.type == SVI_INT && item.i >= 0 ? (uint64_t)item.i : 0;
+}
+
+/* Was it kept and not published because of a mute? What is left of it then is published after the mute. */
+static bool watch_is_held_back(struct cli_object event) {
+    char state[16];
+    return !cli_key(event, "seq").at &&
+           strcmp(cli_key_text(event, "state", state, sizeof state), SVI_ALERT_VERDICT) != 0;
+}
+
+/* Shows what one reply lists. *more: is there another page? */
+static svs_code watch_take_reply(struct watch *w, bool *more, svs_error *err) {
+    const struct cli_object reply = {w->reply.data, w->reply.data + w->reply.size};
+    const struct cli_object alerts = cli_key(reply, "alerts");
+    const struct svi_item array = cli_item(alerts);
+    struct cli_object event = {array.body, array.body};
+    char reason[400];
+    *more = false;
+    if (array.type != SVI_ARRAY)
+        return svi_fail(err, SVS_UNAVAILABLE, "%s refuses to list alerts: %s", w->args->settings.ctl,
+                        cli_key_text(reply, "error", reason, sizeof reason));
+    const uint64_t lost = watch_number(reply, "lost");
+    if (cli_item(cli_key(reply, "reset")).i != 0)
+        cli_fail(w->args, "the state is another one than that of alert event %" PRIu64 ": all of it follow",
+                 w->known.since);
+    if (lost > 0)
+        fprintf(w->json ? stderr : stdout, "lost %" PRIu64 " alert event%s, no longer kept (alert.keep)\n",
+                lost, lost > 1 ? "s" : "");
+    for (uint32_t i = 0; i < array.length && w->events < w->wanted; i++, event.at = event.end) {
+        svi_walk(&event.end, alerts.end, SVI_WALK_MAX);
+        if (!watch_is_held_back(event))
+            watch_show_kept(w, event);
+    }
+    w->known.since = watch_number(reply, "next");
+    w->known.epoch = watch_number(reply, "epoch");
+    w->known.known = true;
+    *more = cli_item(cli_key(reply, "more")).i != 0 && w->events < w->wanted;
+    return SVS_OK;
+}
+
+/* Asks for the alerts since the last one that is known, page by page. No answer is no end: the process may
+ * come back, and what it has kept by then is asked for. */
+static svs_code watch_ask(struct watch *w, svs_error *err) {
+    bool more = true;
+    w->ask_due = svi_monotonic() + ASK_SECONDS;
+    while (more) {
+        svs_code code = client_alerts_request(&w->known, &w->request);
+        if (code == SVS_OK)
+            code = client_ask(&w->args->settings,
+                              &(struct client_question){.request = &w->request, .timeout = ASK_PATIENCE},
+                              &w->reply, err);
+        if (code == SVS_IO && !w->unanswered)
+            cli_fail(w->args, "%s", err->text);
+        w->unanswered = code == SVS_IO;
+        if (code != SVS_OK)
+            return code == SVS_IO ? SVS_OK : code;
+        SVI_TRY(watch_take_reply(w, &more, err));
+    }
+    return SVS_OK;
+}
+
+/* An alert that is published: it is shown if it is the next one; one with a gap before it is in the answer
+ * that fills the gap. */
+static svs_code watch_take_alert(struct watch *w, const struct subscription_event *e, svs_error *err) {
+    const struct cli_object payload = {e->payload, (const uint8_t *)e->payload + e->size};
+    const uint64_t number = watch_number(payload, "number");
+    if (number <= w->known.since)
+        return SVS_OK;
+    if (number > w->known.since + 1)
+        return watch_ask(w, err);
+    cmd_watch_show(w, e);
+    w->known.since = number;
+    return SVS_OK;
+}
+
+/* ---- subscriptions */
+
 /* Expands a word such as "model" to the full topic when a stream or a key is given; longer words are prefixes
  * of topics already and stay unchanged. */
 static const char *watch_topic(const struct watch *w, const char *word, char *topic) {
@@ -348,6 +454,8 @@ static svs_code cmd_watch_take_events(struct watch *w, svs_error *err) {
     while (code == SVS_OK && w->events < w->wanted && subscription_next(&w->subscription, &e))
         if (w->asks)
             code = cmd_watch_learn_name(w, &e, err);
+        else if (w->asks_alerts && e.kind == SVI_TOPIC_ALERT)
+            code = watch_take_alert(w, &e, err);
         else if (!w->key || *event_key((struct cli_object){e.payload, (const uint8_t *)e.payload + e.size},
                                        (char[KEY_TEXT]){0}))
             cmd_watch_show(w, &e);
@@ -396,10 +504,18 @@ static int cmd_watch_follow(struct watch *w, double seconds) {
         const double left = seconds > 0 ? start + seconds - svi_monotonic() : 3600;
         if (left <= 0)
             break;
-        const double wait = fmin(left, cmd_watch_show_waiting(w, start));
+        double wait = fmin(left, cmd_watch_show_waiting(w, start));
+        svs_error err;
+        if (w->asks_alerts && svi_monotonic() >= w->ask_due) {
+            if (watch_ask(w, &err) != SVS_OK)
+                return cli_error(w->args, &err);
+            fflush(stdout);
+            continue;
+        }
+        if (w->asks_alerts)
+            wait = fmin(wait, w->ask_due - svi_monotonic());
         if (zmq_poll(items, w->subscription.monitor ? 2 : 1, (long)(1000 * wait) + 1) < 0 && errno != EINTR)
             return cli_fail(w->args, "waiting failed: %s", zmq_strerror(errno));
-        svs_error err;
         if (cmd_watch_take_events(w, &err) != SVS_OK)
             return cli_error(w->args, &err);
         cmd_watch_show_refusal(w);
@@ -453,6 +569,22 @@ static int check_key(const struct cli_args *a) {
     return CLI_OK;
 }
 
+/* The alerts of one process are asked for and subscribed to: without `ctl` that of another one might answer.
+ */
+static int check_since(const struct cli_args *a) {
+    const char *alert = svi_topic_name(SVI_TOPIC_ALERT);
+    bool subscribed = a->positional_count == 0;
+    for (int i = 0; i < a->positional_count; i++)
+        subscribed = subscribed || strncmp(a->positional[i], alert, strlen(alert)) == 0;
+    if (cli_has(a, "since") && !subscribed)
+        return cli_usage(a, "--since is the number of an alert event: add the topic alert");
+    if (cli_has(a, "since") && svi_settings_chosen(&a->settings, "out") &&
+        !svi_settings_chosen(&a->settings, "ctl"))
+        return cli_usage(
+            a, "--since asks at the address `ctl` of the process: give --ctl too, as --out is given");
+    return CLI_OK;
+}
+
 static int cmd_watch_run(const struct cli_args *a) {
     const double seconds = cli_number(a, "timeout");
     const int64_t count = cli_integer(a, "count");
@@ -460,7 +592,7 @@ static int cmd_watch_run(const struct cli_args *a) {
         if (!is_topic(a->positional[i]))
             return cli_usage(a, "no topic begins with '%.60s': model, score, stats, error, alert and bank do",
                              a->positional[i]);
-    if (check_key(a) != CLI_OK)
+    if (check_key(a) != CLI_OK || check_since(a) != CLI_OK)
         return CLI_USAGE;
     struct watch w = {.args = a,
                       .json = cli_has(a, "json"),
@@ -469,6 +601,9 @@ static int cmd_watch_run(const struct cli_args *a) {
                       .wanted = count ? count : INT64_MAX};
     snprintf(w.stream, sizeof w.stream, "%s", a->settings.stream);
     w.asks = w.key && !cli_given(a, "stream");
+    w.asks_alerts = cli_has(a, "since");
+    w.known =
+        (struct client_alerts){.since = w.asks_alerts ? (uint64_t)cli_integer(a, "since") : 0, .key = w.key};
     w.bell = !w.json && !a->quiet && isatty(STDOUT_FILENO);
     w.command = cli_value(a, "exec");
     void *context = zmq_ctx_new();
@@ -476,12 +611,16 @@ static int cmd_watch_run(const struct cli_args *a) {
     if (context)
         zmq_ctx_term(context);
     svi_bytes_clear(&w.line);
+    svi_bytes_clear(&w.request);
+    svi_bytes_clear(&w.reply);
     return result;
 }
 
 static const struct cli_option options[] = {
     CLI_OPTION("key", 0, "KEY", NULL, "only events of this key, its current model first"),
     CLI_SWITCH("json", 0, "events as JSON lines, with their topic"),
+    CLI_INTEGER("since", 0, "N", NULL, 0, CLI_UNLIMITED,
+                "first the alert events after number N, asked for at `ctl`; then each new one, none twice"),
     CLI_INTEGER("count", 'n', "N", "0", 0, CLI_UNLIMITED, "stop after N events; 0 does not stop"),
     CLI_NUMBER("timeout", 0, "SECONDS", "0", 0, 1e9,
                "stop after this time; 0 does not stop; exit code 1 after fewer than --count events, or "
@@ -513,7 +652,8 @@ const struct cli_command cli_watch = {
         "  svmstream watch model error\n"
         "  svmstream watch --json score | jq .yhat\n"
         "  svmstream watch --key press-03 model alert            # of a stream with keys\n"
+        "  svmstream watch alert --since 17                      # those missed since event 17 first\n"
         "  svmstream watch alert --exec 'jq -r .text | mail -s alert me@example.org'",
-    .keys = "out stream curve curve.server",
+    .keys = "out ctl stream curve curve.server",
     .options = options,
     .run = cmd_watch_run};

@@ -112,6 +112,21 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     return code;
 }
 
+svs_code client_alerts_request(const struct client_alerts *a, struct svi_bytes *request) {
+    struct svi_pack p;
+    request->size = 0;
+    svi_pack_begin(&p, request);
+    const struct svi_open_map map = svi_pack_open(&p);
+    svi_put_text(&p, "op", "alerts");
+    svi_put_uint(&p, "since", a->since);
+    if (a->known)
+        svi_put_uint(&p, "epoch", a->epoch);
+    if (a->key)
+        svi_put_text(&p, "key", a->key);
+    svi_pack_close(&p, map);
+    return svi_pack_end(&p);
+}
+
 svs_code client_model_request(const char *key, struct svi_bytes *request) {
     struct svi_pack p;
     request->size = 0;

@@ -33,6 +33,17 @@ struct client_keys {
 /* Builds the request for their list in `request` (replaced). */
 svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *request);
 
+/* Selects alert events that are kept. */
+struct client_alerts {
+    uint64_t since; /* number of the last one that is known */
+    bool known;     /* `epoch` is that of the last reply */
+    uint64_t epoch;
+    const char *key; /* NULL: of all keys */
+};
+
+/* Builds the request for them in `request` (replaced). */
+svs_code client_alerts_request(const struct client_alerts *a, struct svi_bytes *request);
+
 /* Builds the request for the current model, of the key unless it is NULL, with its leave-one-out figures, in
  * `request` (replaced). */
 svs_code client_model_request(const char *key, struct svi_bytes *request);

@@ -1,9 +1,16 @@
+/* The texts of the settings of rules and alerts: which rules are on, delays of rules, limits of columns, the
+ * budget. Each is parsed here only, by the check of the settings and by the modules that apply them.
+ *
+ * Entries of a list are separated by commas. An error shows the entry as it was written, says what is wrong
+ * with it, and how to write it. A list of limits may be long and is not stored in parsed form: svi_limit_next
+ * reads one entry after the other, and relies on the check before. */
 #include "config/rule_settings.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "data/cell.h"
@@ -75,6 +82,86 @@ svs_code svi_rule_settings_read(const char *rules, const char *absent, const cha
     return SVS_OK;
 }
 
+/* ---- delays */
+
+#define MAX_DELAY      86400.0 /* seconds */
+#define MAX_DELAY_ROWS 100000
+
+/* A time, or a number of rows: "3rows". False: neither, or too long. */
+static bool delay_read(const char *text, size_t length, struct svi_rule_delay *out) {
+    static const char rows[] = "rows";
+    const size_t unit = sizeof rows - 1;
+    double number;
+    *out = (struct svi_rule_delay){.given = true, .rows = 1};
+    if (length <= unit || memcmp(text + length - unit, rows, unit) != 0)
+        return svi_duration_read(text, length, &out->seconds) && out->seconds <= MAX_DELAY;
+    length -= unit;
+    length -= length > 1 && text[length - 1] == ' ';
+    if (!svi_setting_number(text, length, &number) || !(number >= 1 && number <= MAX_DELAY_ROWS) ||
+        number != trunc(number))
+        return false;
+    out->rows = (int64_t)number;
+    return true;
+}
+
+/* The rule of that name. SVI_RULES: there is none. */
+static int rule_named(const char *name, size_t length) {
+    int rule = 0;
+    while (rule < SVI_RULES && (strlen(svi_rule_name((enum svi_rule)rule)) != length ||
+                                memcmp(svi_rule_name((enum svi_rule)rule), name, length) != 0))
+        rule++;
+    return rule;
+}
+
+static svs_code delay_entry(const char *entry, size_t length, bool off, struct svi_rule_delay *out,
+                            svs_error *err) {
+    const char *key = off ? "alert.offdelay" : "alert.ondelay";
+    const char *colon = memchr(entry, ':', length);
+    const size_t name = colon ? (size_t)(colon - entry) : length;
+    const int rule = rule_named(entry, name);
+    char shown[SHOWN];
+    svi_escape(shown, sizeof shown, entry, length);
+#define X(constant, name, about) #name " "
+    if (!colon || rule == SVI_RULES)
+        return svi_fail(
+            err, SVS_SETTING,
+            "%s: '%s' is not RULE:TIME (none, or such entries separated by commas; the rules: " SVI_RULES_ALL(
+                X) "; the times: 30s, 5min, 1h, or 3rows)",
+            key, shown);
+#undef X
+    /* A step is over with its row, and a silence has no rows: what opens these alerts are other settings. */
+    if (!off && (rule == SVI_RULE_RATE || rule == SVI_RULE_SILENT))
+        return svi_fail(err, SVS_SETTING, "%s: '%s': %s", key, shown,
+                        rule == SVI_RULE_RATE
+                            ? "a change from one row to the next does not last, so rate has no "
+                              "on-delay"
+                            : "alert.absent sets the time until a stream is silent");
+    if (out[rule].given)
+        return svi_fail(err, SVS_SETTING, "%s: '%s' is the second entry of its rule: leave one out", key,
+                        shown);
+    if (!delay_read(colon + 1, length - name - 1, &out[rule]))
+        return svi_fail(
+            err, SVS_SETTING,
+            "%s: '%s' has no time from 0 to 1 day (30s, 5min, 1h), and no number of rows from 1 to %d "
+            "(3rows)",
+            key, shown, MAX_DELAY_ROWS);
+    return SVS_OK;
+}
+
+svs_code svi_rule_delays_read(const char *text, bool off, struct svi_rule_delay out[SVI_RULES],
+                              svs_error *err) {
+    memset(out, 0, SVI_RULES * sizeof *out);
+    if (strcmp(text, "none") == 0)
+        return SVS_OK;
+    for (const char *at = text;; at++) {
+        const size_t length = strcspn(at, ",");
+        SVI_TRY(delay_entry(at, length, off, out, err));
+        at += length;
+        if (*at == '\0')
+            return SVS_OK;
+    }
+}
+
 /* ---- limits */
 
 /* Parses an entry of `limits`. Returns NULL, or the fault for an error text. */
@@ -82,7 +169,7 @@ static const char *limit_read(const char *entry, size_t length, struct svi_limit
     size_t name = length;
     while (name > 0 && entry[name - 1] != ':')
         name--;
-    if (name < 2 || name - 1 > SVS_NAME_MAX)
+    if (name < 2 || name - 1 > SVS_KEY_MAX + 1 + SVS_NAME_MAX)
         return "has no column before a ':'";
     /* The first ".." separates the limits: a number contains one point at most. */
     const char *low = entry + name, *end = entry + length, *dots = low;
@@ -109,20 +196,46 @@ bool svi_limit_next(const char **at, struct svi_limit *limit) {
     return wrong == NULL;
 }
 
+size_t svi_limit_column(const struct svi_limit *limit, bool keyed, svi_limit_has *has, const void *user) {
+    for (size_t at = 0; at < limit->length; at++)
+        if ((at == 0 || (keyed && limit->column[at - 1] == '.')) &&
+            has(user, limit->column + at, limit->length - at))
+            return at;
+    return limit->length;
+}
+
+static bool limit_is_feature(const void *features, const char *name, size_t length) {
+    return svi_span_listed((struct svi_span){name, name + length}, features);
+}
+
+/* Does the entry name keys, of a stream that has none? Only a pattern shows it: a column may have dots. */
+static bool limit_names_keys(const struct svi_limit *limit) {
+    const char *star = memchr(limit->column, '*', limit->length);
+    return star && memchr(star, '.', limit->length - (size_t)(star - limit->column));
+}
+
 /* Checks one entry against the ones before it: two limits for one column would hide an error of the user. */
-static svs_code limit_check(const char *limits, const char *features, const char *entry, size_t length,
-                            svs_error *err) {
+static svs_code limit_check(const char *limits, const char *features, bool keyed, const char *entry,
+                            size_t length, svs_error *err) {
     char shown[SHOWN], all[2 * SHOWN];
     struct svi_limit limit, earlier;
     const char *wrong = limit_read(entry, length, &limit), *at = limits;
     svi_escape(shown, sizeof shown, entry, length);
+    if (!wrong && !keyed && limit.length > SVS_NAME_MAX)
+        wrong = "has no column before a ':'";
     if (wrong)
         return svi_fail(
             err, SVS_SETTING,
             "limits: '%s' %s: write COLUMN:LOW..HIGH, COLUMN:LOW.. or COLUMN:..HIGH, separated by commas",
             shown, wrong);
-    const struct svi_span column = {limit.column, limit.column + limit.length};
-    if (features && features[0] && !svi_span_listed(column, features))
+    if (!keyed && limit_names_keys(&limit))
+        return svi_fail(
+            err, SVS_SETTING,
+            "limits: '%s' names keys before a '.', but this stream has none (see the setting key): "
+            "write COLUMN:LOW..HIGH",
+            shown);
+    if (features && features[0] &&
+        svi_limit_column(&limit, keyed, limit_is_feature, features) == limit.length)
         return svi_fail(err, SVS_SETTING, "limits: '%s' names none of the columns of features (%s)", shown,
                         svi_escape(all, sizeof all, features, strlen(features)));
     /* Entries before this one have passed the check, so svi_limit_next may read them. */
@@ -133,10 +246,10 @@ static svs_code limit_check(const char *limits, const char *features, const char
     return SVS_OK;
 }
 
-svs_code svi_limits_check(const char *limits, const char *features, svs_error *err) {
+svs_code svi_limits_check(const char *limits, const char *features, bool keyed, svs_error *err) {
     for (const char *at = limits; limits[0]; at++) {
         const size_t length = strcspn(at, ",");
-        svs_code code = limit_check(limits, features, at, length, err);
+        svs_code code = limit_check(limits, features, keyed, at, length, err);
         at += length;
         if (code != SVS_OK || *at == '\0')
             return code;

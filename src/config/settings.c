@@ -270,6 +270,9 @@ const struct svi_setting svi_settings_table[] = {
            "file or standard input"),
     NUMBER("alert.group", alert_group, "60", LIVE, 0, FOREVER, "seconds",
            "alerts of one cause that open within this time of each other are one alert"),
+    INTEGER("alert.keep", alert_keep, "10000", LIVE, 0, 100000, "events",
+            "alert events that are kept with the state, for `svmstream ctl alerts`; each takes 1 kB or less, "
+            "and each of the newest 256 that open an alert 4 kB more"),
 #define X(constant, name, about) #name " (" about "), "
     TEXT("alert.rules", alert_rules, "beyond,stuck,absent", ONWARD,
          "rules that open alerts of kind rule, for each feature: " SVI_RULES_CHOSEN(X) "or none"),
@@ -277,9 +280,15 @@ const struct svi_setting svi_settings_table[] = {
     TEXT("alert.absent", alert_absent, "auto", ONWARD,
          "time without a value after which a feature, or the stream, is absent: seconds, auto (many times "
          "its normal interval) or none"),
+    TEXT("alert.ondelay", alert_ondelay, "none", ONWARD,
+         "RULE:TIME, separated by commas, or none: time for which the condition of a rule must hold before "
+         "its alert opens: limits:30s, stuck:10min, or limits:3rows"),
+    TEXT("alert.offdelay", alert_offdelay, "none", ONWARD,
+         "RULE:TIME, separated by commas, or none: time for which a sensor must be well before the alert of "
+         "a rule closes, in place of 10 rows and a minute"),
     TEXT("limits", limits, "", ONWARD,
          "COLUMN:LOW..HIGH, separated by commas: a value outside opens an alert of kind rule; one side may "
-         "be left out"),
+         "be left out. In a stream with keys also KEYS.COLUMN:LOW..HIGH, of keys that match: press-*.temp:0..90"),
     TEXT("context", context, "", RENEW,
          "columns that determine what is normal for the others and are not monitored themselves, e.g. "
          "load,shift"),

@@ -112,8 +112,10 @@ struct svi_settings {
     char alert_budget[SVI_TEXT_MAX]; /* none, or N/hour, N/day, N/week */
     double alert_interval;           /* seconds; 0 = by arrival */
     double alert_group;              /* seconds */
+    int64_t alert_keep;              /* events */
     char alert_rules[SVI_TEXT_MAX];  /* none, or names separated by commas */
     char alert_absent[SVI_TEXT_MAX]; /* none, auto or seconds */
+    char alert_ondelay[SVI_TEXT_MAX], alert_offdelay[SVI_TEXT_MAX]; /* none, or RULE:TIME,... */
     char limits[SVI_FEATURES_MAX];   /* COLUMN:LOW..HIGH, separated by commas */
     char context[SVI_FEATURES_MAX];  /* columns */
     int64_t publish_every;

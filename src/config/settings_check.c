@@ -358,7 +358,9 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
     code = code == SVS_OK ? svi_rule_settings_read(s->alert_rules, s->alert_absent, s->limits, &rules, err)
                           : code;
-    code = code == SVS_OK ? svi_limits_check(s->limits, s->features, err) : code;
+    code = code == SVS_OK ? svi_rule_delays_read(s->alert_ondelay, false, rules.on_delay, err) : code;
+    code = code == SVS_OK ? svi_rule_delays_read(s->alert_offdelay, true, rules.off_delay, err) : code;
+    code = code == SVS_OK ? svi_limits_check(s->limits, s->features, svi_settings_keyed(s), err) : code;
     code = code == SVS_OK ? settings_check_decision(s, err) : code;
     if (code != SVS_OK || count <= s->max_features)
         return code;

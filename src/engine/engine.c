@@ -25,6 +25,7 @@
 #include "base/limits.h"
 #include "config/settings_record.h"
 #include "engine/alert_options.h"
+#include "config/rule_settings.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
 #include "learner/learner_prior.h"
@@ -212,6 +213,8 @@ static bool engine_new_bank(struct svi_engine *e, const svs_options *host, svs_e
 struct svi_quality_options svi_engine_quality_options(const struct svi_settings *s) {
     const int64_t window = s->window < QUALITY_WINDOW_MAX ? s->window : QUALITY_WINDOW_MAX;
     const bool keyed = svi_settings_keyed(s), learns = s->method != SVI_METHOD_NONE;
+    double a_day = 0;
+    (void)svi_settings_alert_budget_read(s->alert_budget, &a_day, NULL); /* it was checked before */
     return (struct svi_quality_options){.task = (svs_task)s->task,
                                         .probabilities =
                                             s->task == SVS_CLASSIFY && learns && s->max_classes > 1,
@@ -221,6 +224,7 @@ struct svi_quality_options svi_engine_quality_options(const struct svi_settings 
                                         .window = window < 1 ? QUALITY_WINDOW : window,
                                         .interval = s->interval,
                                         .alarm_rate = learns ? s->drift_rate : 0,
+                                        .a_day = a_day,
                                         .prices = s->decision_cost};
 }
 
@@ -471,14 +475,19 @@ static svs_code engine_report_columns(struct svi_engine *e, int d, svs_error *er
 
 /* Counts a labelled sample in the prequential figures and the quality alarm. x: the row, d values; NULL where
  * it is no longer known. Returns the change of the alarm, which the caller publishes after the score. */
-static enum svi_alarm_change engine_assess(struct svi_engine *e, const svs_step *step, const double *x,
-                                           int d) {
+static enum svi_alarm_change engine_assess(struct svi_engine *e, const svs_step *step, const double *x, int d,
+                                           bool timed) {
     const bool regress = e->s->task == SVS_REGRESS;
     if (regress ? isnan(step->target) : step->label < 0)
         return SVI_ALARM_NONE;
     const double error = regress ? step->target - step->scores[0] : step->label != step->predicted;
     svi_quality_stage_update(&e->quality_stage, step);
     e->kept[SVI_KEPT_LABELLED]++;
+    /* Rows without a time of their own know the hour only where they arrive one by one. */
+    struct svi_alarm *alarm = &e->quality_stage.alarm;
+    alarm->row_seconds = timed ? 0 : e->s->alert_interval;
+    alarm->dated = timed || !(e->s->alert_interval > 0);
+    alarm->policies = e->common->policies;
     return svi_alarm_update(&e->quality_stage.alarm, error, x, d, e->event_ts, e->kept[SVI_KEPT_SEEN]);
 }
 
@@ -490,10 +499,13 @@ static void engine_alarm(struct svi_engine *e, enum svi_alarm_change change, svs
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
     svs_error err;
-    svi_engine_settle(e); /* queued samples may open alerts, whose numbers come first */
-    svi_alarm_report(s, id, &e->schema, svi_engine_subject(e, subject), e->event_ts, change, &report);
-    svi_publish_alert(e, &report, e->event_ts);
-    if (change == SVI_ALARM_CLOSED)
+    if (change != SVI_ALARM_NONE) {
+        svi_engine_settle(e); /* queued samples may open alerts, whose numbers come first */
+        svi_alarm_report(s, id, &e->schema, svi_engine_subject(e, subject), e->event_ts,
+                         svi_engine_row_in_lines(e), change, &report);
+        svi_publish_alert(e, &report, e->event_ts);
+    }
+    if (!s->rose) /* the action follows the rise, whether the budget reports it or not */
         return;
     if (e->s->drift_action == SVI_DRIFT_SHRINK)
         svi_learner_shrink(e->learner, s->span, determined > SHRINK_MIN ? determined : SHRINK_MIN);
@@ -513,26 +525,30 @@ static __attribute__((noinline)) void
 engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const svs_step *step, bool scored) {
     struct svi_score score;
     struct svi_alert_report report;
+    struct svi_unlearned unlearned;
     char subject[SVI_SUBJECT];
     if (scored)
         svi_fill_score(e, m, step, &score);
     /* The members' scores are overwritten by the next sample, so such an event cannot wait. */
     const bool lasts = !scored || !score.event.as.score.members;
-    if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))
+    if (lasts && !svi_rules_pending(e->rules) && svi_engine_queue(e, m, scored ? &score : NULL))
         return;
     svi_engine_settle(e);
     svi_engine_share(e);
     const struct svi_alert_sample sample = {.x = m->x,
                                             .gaps = m->gaps,
                                             .d = m->d,
+                                            .number = e->kept[SVI_KEPT_SEEN],
                                             .time = e->time,
                                             .timed = !isnan(m->ts),
-                                            .labelled = m->y.kind != SVS_NONE};
+                                            .labelled = m->y.kind != SVS_NONE,
+                                            .unlearned = svi_engine_unlearned(e, m->d, &unlearned)};
     const struct svi_alert_subject of = {&e->schema, svi_engine_subject(e, subject), m->id, e->event_ts};
     const enum svi_alert_change change = svi_alert_stage_assess(e->novelty, &sample);
     const struct svi_alert_scores novelty = svi_alert_stage_scores(e->novelty);
     if (scored)
         svi_publish_score(e, &score, &novelty);
+    svi_engine_rules_report(e, m->id);
     /* The report compares the sample with the normal values before it, so learning comes last. */
     if (svi_alert_report_change(e->novelty, &sample, &of, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
@@ -548,25 +564,28 @@ static inline void engine_publish_score(struct svi_engine *e, const struct svi_m
         engine_publish_outcome(e, m, step, scored);
 }
 
-/* Everything after the step of the learner, in the order of the events: score, novelty alert, rules, quality
- * alert, model. `raw`: the row as received, which alerts and events show; model and quality use m->x, which
- * may be clipped. */
+/* Everything after the step of the learner, in the order of the events: score, rules, novelty alert, quality
+ * alert, model. Rules come before novelty: where both find a cause, the plain statement is the alert, and
+ * novelty joins it (engine_cases.c). A row with something to report by rules is therefore not queued.
+ * `raw`: the row as received, which alerts and events show; model and
+ * quality use m->x, which may be clipped. */
 static void engine_accept(struct svi_engine *e, struct svi_message *m, double *raw, const svs_step *step,
                           double now) {
     int64_t seen = ++e->kept[SVI_KEPT_SEEN];
     e->event_ts = isnan(m->ts) ? now : m->ts;
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
-    const enum svi_alarm_change quality = engine_assess(e, step, m->x, m->d);
+    const enum svi_alarm_change quality = engine_assess(e, step, m->x, m->d, !isnan(m->ts));
     e->kept[SVI_KEPT_CLIPPED] += m->x != raw; /* a clipped row is a copy */
     m->x = raw;
-    engine_publish_score(e, m, step, seen);
     svi_engine_rules_row(e, m, now);
+    engine_publish_score(e, m, step, seen);
+    svi_engine_rules_report(e, m->id); /* where nothing of the sample was published */
     if (e->outliers)
         svi_outliers_note(e->outliers, raw, m->d);
     /* From here on `step` is invalid: drift.action may shrink the window, and a refit may change the model.
      */
-    if (quality != SVI_ALARM_NONE)
+    if (quality != SVI_ALARM_NONE || e->quality_stage.alarm.rose)
         engine_alarm(e, quality, m->id);
     if (svi_refit_policy_step(e->refit, e->learner, seen, e->time))
         svi_engine_publish_model(e, true);
@@ -777,8 +796,9 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     /* The alarm gets the scores that the online model gave on arrival: a late label
      * must not assess a later model.
      */
-    const enum svi_alarm_change quality = engine_assess(e, &step, row, svs_learner_dimension(e->learner));
-    if (quality != SVI_ALARM_NONE)
+    const enum svi_alarm_change quality =
+        engine_assess(e, &step, row, svs_learner_dimension(e->learner), !e->by_arrival);
+    if (quality != SVI_ALARM_NONE || e->quality_stage.alarm.rose)
         engine_alarm(e, quality, id);
     return SVS_OK;
 }
@@ -946,13 +966,20 @@ static svs_code engine_command_sample(svi_engine *e, const struct svi_command *c
                                       : svi_engine_forget(e, id, now, count, err);
 }
 
-static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c, svs_error *err) {
-    int64_t number;
-    bool is_true;
-    svs_code code = svi_command_verdict(c, &number, &is_true, err);
+static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c, double now, int *count,
+                                     svs_error *err) {
+    char by[SVS_NAME_MAX + 1];
+    struct svi_given_verdict v = {.by = by};
+    svs_code code = svi_command_verdict(c, &v.alert, &v.confirmed, err);
     svi_engine_settle(e);
     svi_engine_share(e);
-    return code == SVS_OK ? svi_alert_stage_verdict(e->novelty, number, is_true, err) : code;
+    SVI_TRY(code);
+    SVI_TRY(svi_command_by(c, by, err));
+    SVI_TRY(svi_alert_stage_verdict(e->novelty, &v.alert, v.confirmed, err));
+    svi_publish_verdict(e, &v, now);
+    if (count)
+        *count = (int)v.alert;
+    return SVS_OK;
 }
 
 svs_code svi_engine_command(struct svi_engine *e, const struct svi_command *c, struct svi_settings *s,
@@ -962,7 +989,7 @@ svs_code svi_engine_command(struct svi_engine *e, const struct svi_command *c, s
     case SVI_COMMAND_LABEL:
         return engine_command_sample(e, c, now, count, err);
     case SVI_COMMAND_ALERT:
-        return engine_command_alert(e, c, err);
+        return engine_command_alert(e, c, now, count, err);
     case SVI_COMMAND_RESET:
         svi_engine_reset(e);
         return c->keeps_shape ? SVS_OK : svi_engine_prune(e, err);

@@ -123,6 +123,8 @@ static void archive_detectors(struct svi_archive *a, struct svi_engine *e) {
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_int64(a, "episodes", &e->episodes.count, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "episode of novelty", &e->episodes.novelty, 0, SVI_COUNT_MAX);
+    svi_archive_bool(a, "novelty is open", &e->episodes.open);
+    svi_archive_int(a, "feature of novelty", &e->episodes.feature, -1, INT32_MAX / 2);
     svi_archive_int64(a, "episode of quality", &e->episodes.quality, 0, SVI_COUNT_MAX);
     svi_quality_stage_archive(a, &e->quality_stage);
 }

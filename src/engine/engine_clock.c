@@ -14,8 +14,7 @@ void svi_engine_move_times(struct svi_engine *e, double from, double step) {
     if (e->bank)
         svi_bank_move_times(e->bank, from, step);
     svi_refit_policy_move_times(e->refit, from, step);
-    svi_alert_move_times(&e->novelty->alert, from, step);
-    svi_budget_move_times(&e->novelty->policy.budget, from, step);
+    svi_alert_stage_move_times(e->novelty, from, step);
     svi_alarm_move_times(&e->quality_stage.alarm, from, step);
     svi_rules_move_times(e->rules, from, step);
 }

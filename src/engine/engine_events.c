@@ -8,7 +8,9 @@
  * Figures have two origins: counters kept in e->kept, and the health of the parts, which is read when stats
  * are due. Everything published points into buffers of the engine and is valid during the call of the sink.
  * Read svi_publish, then the topics in order: score, alert, error, model, stats. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,19 +21,47 @@
 
 #define SAMPLE_BYTES 64 /* of a refused element are shown */
 
+/* Of an alert that opens: features with their last values, and how many values. */
+#define HISTORIES    3
+#define HISTORY_ROWS 120
+
+/* Sends an alert that opens, with the last values of the features that contribute most. Nothing of an
+ * alert policy is off in an engine without a history: it has no rows then. */
+static void publish_open(struct svi_engine *e, struct svi_event *event) {
+    struct svi_alert_event *a = &event->as.alert;
+    struct svi_feature_history history[HISTORIES];
+    double times[HISTORIES][HISTORY_ROWS], values[HISTORIES][HISTORY_ROWS];
+    const int count = a->count < HISTORIES ? a->count : HISTORIES;
+    const struct svi_history *h = &e->novelty->history;
+    a->history = history;
+    for (a->history_count = 0; a->history_count < count; a->history_count++) {
+        const int i = a->history_count;
+        const int rows = svi_history_column(h, a->top[i].column, HISTORY_ROWS, values[i], times[i]);
+        if (rows == 0)
+            break;
+        history[i] = (struct svi_feature_history){times[i], values[i], rows};
+    }
+    e->sink(e->user, event);
+    a->history_count = 0;
+}
+
 void svi_publish(struct svi_engine *e, struct svi_event *event) {
     /* Queued samples are older than this event, so theirs have to be published first. */
     svi_engine_settle(e);
     event->stream = e->s->stream;
     event->epoch = e->epoch;
-    event->seq =
-        e->common->sink_numbers_alerts && event->topic == SVI_TOPIC_ALERT ? 0 : e->seq[event->topic]++;
+    const bool alert = event->topic == SVI_TOPIC_ALERT;
+    const bool numbered = !alert || !(e->common->sink_numbers_alerts || event->as.alert.kept_only);
+    event->seq = numbered ? e->seq[event->topic]++ : 0;
     /* Encoded even while muted, since a later process sends the last model to its subscribers. Without memory
      * late subscribers get the next one. */
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
         svi_event_encode(event, &e->last_model) != SVS_OK)
         e->last_model.size = 0;
-    e->sink(e->user, event);
+    if (alert && strcmp(event->as.alert.state, "open") == 0)
+        publish_open(e, event);
+    else
+        e->sink(e->user, event);
 }
 
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -57,6 +87,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
     event->as.score.mark = e->common->mark;
     event->as.score.x = m->x;
     event->as.score.d = m->d;
+    event->as.score.gaps = m->gaps;
     score->predicted = step->predicted;
 }
 
@@ -70,6 +101,7 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score,
     event->as.score.p = novelty->p;
     event->as.score.alarm = novelty->alarm;
     event->as.score.surprise = novelty->surprise;
+    event->as.score.anomaly = novelty->anomaly;
     const bool classed = e->s->method != SVI_METHOD_NONE && e->s->task != SVS_REGRESS;
     event->as.score.classes = classed ? svi_learner_classes(e->learner) : NULL;
     if (e->s->method == SVI_METHOD_NONE)
@@ -82,24 +114,46 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score,
     svi_publish(e, event);
 }
 
-/* Numbers the alert. An update or a close repeats the number of its open; an event with a measure is of the
- * quality. A verdict names an alert by this number, so the policy is given it as well. */
-static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
+/* Numbers an alert of novelty or, with a measure, of quality. An update or a close repeats the number of its
+ * open. A verdict names an alert by this number, so the policy is given it as well. False: the event is part
+ * of another alert and is not published. */
+static bool alert_number(struct svi_engine *e, struct svi_alert_event *a) {
     struct svi_episodes *n = &e->episodes;
-    int64_t *own = a->measure ? &n->quality : &n->novelty;
-    if (strcmp(a->state, "open") == 0)
-        *own = ++n->count;
-    if (strcmp(a->state, "open") == 0 && !a->measure && svi_alert_stage_has_policy(e->novelty))
-        svi_verdicts_number(&e->novelty->verdicts, e->novelty->alert.opened, *own);
-    a->alert = *own;
-    if (!a->measure)
+    if (!a->measure) {
         a->kind = "novelty";
+        return svi_engine_case_novelty(e, a);
+    }
+    if (strcmp(a->state, "open") == 0)
+        n->quality = ++n->count;
+    a->alert = n->quality;
+    return true;
 }
 
 void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, double ts) {
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
     event.as.alert = r->event;
-    alert_number(e, &event.as.alert);
+    if (alert_number(e, &event.as.alert))
+        svi_publish(e, &event);
+}
+
+/* A verdict is kept among the events of alerts, and not published: nothing has happened to the stream. */
+void svi_publish_verdict(struct svi_engine *e, const struct svi_given_verdict *v, double now) {
+    char subject[SVI_SUBJECT], shown[4 * SVI_SUBJECT], by[4 * SVS_NAME_MAX + 1];
+    char text[sizeof shown + sizeof by + 80];
+    const char *of = svi_subject(e->s->stream, e->label, subject);
+    struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = now};
+    svi_escape(shown, sizeof shown, of, strlen(of));
+    svi_escape(by, sizeof by, v->by, strlen(v->by));
+    snprintf(text, sizeof text, "%s alert %" PRId64 " %s%s%s%s", shown, v->alert,
+             v->confirmed ? "confirmed" : "rejected", by[0] ? " by " : "", by,
+             v->confirmed ? "" : ": nothing was wrong");
+    event.as.alert = (struct svi_alert_event){.kind = "novelty",
+                                              .alert = v->alert,
+                                              .state = SVI_ALERT_VERDICT,
+                                              .kept_only = true,
+                                              .confirmed = v->confirmed,
+                                              .by = v->by[0] ? v->by : NULL,
+                                              .text = text};
     svi_publish(e, &event);
 }
 
@@ -333,7 +387,7 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_ALERTS_PER_DAY].number = svi_alert_policy_alerts_a_day(&s->policy);
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_alert_policy_level(&s->policy);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.alarm.opened;
-    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.alarm.open;
+    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.alarm.published;
     of[SVI_COUNTER_RULE_ALERTS].count = e->rules->opened;
     of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;

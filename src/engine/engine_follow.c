@@ -97,6 +97,8 @@ static struct svi_novelty_queue *follow_queue(struct svi_engine *e) {
 static bool follow_takes(struct svi_engine *e, const struct svi_message *m, const struct svi_score *score) {
     const int scores = score ? score->event.as.score.rows + score->event.as.score.proba_count : 0;
     struct svi_novelty_queue *q = svi_novelty_queue_waits(e->queue) ? e->queue : follow_queue(e);
+    if (svi_engine_is_muted(e)) /* it waits for what is to be learned of it */
+        return false;
     if (!q || q->columns < 1 || m->d > q->columns)
         return false;
     if ((m->id.kind == SVS_STR && m->id.length > SVS_NAME_MAX) ||
@@ -115,7 +117,7 @@ bool svi_engine_queue(struct svi_engine *e, const struct svi_message *m, const s
     if (!follow_takes(e, m, score))
         return false;
     struct svi_novelty_queue *q = e->queue;
-    svi_novelty_queue_put(q, m, e->time, e->event_ts, score);
+    svi_novelty_queue_put(q, m, e->kept[SVI_KEPT_SEEN], e->time, e->event_ts, score);
     if (q->taken - q->published >= LOT && q->taken % LOT == 0)
         follow_report(e, svi_follower_offer(q->follower, q->taken));
     return true;

@@ -20,6 +20,19 @@ static inline void svi_engine_share(struct svi_engine *e) {
         svi_budget_share(&e->novelty->policy.budget, c->policies, c->asked);
 }
 
+/* The columns of a row of d columns at hand that are not learned as normal, in *out; NULL: none, as with
+ * nearly every row. is_muted: is it under a mute at all? */
+const struct svi_unlearned *svi_engine_find_unlearned(const struct svi_engine *e, int d,
+                                                      struct svi_unlearned *out);
+bool svi_engine_is_muted(const struct svi_engine *e);
+static inline bool svi_engine_has_mutes(const struct svi_engine *e) {
+    return e->common->mutes && e->common->mutes->count > 0;
+}
+static inline const struct svi_unlearned *svi_engine_unlearned(const struct svi_engine *e, int d,
+                                                               struct svi_unlearned *out) {
+    return svi_engine_has_mutes(e) ? svi_engine_find_unlearned(e, d, out) : NULL;
+}
+
 /* Replaces the missing values (NAN) of the row as the setting or the message says, and notes in m->gaps where
  * they were. SVS_MISSING_VALUE, SVS_NO_MEMORY. */
 svs_code svi_engine_fill_missing(struct svi_engine *e, struct svi_message *m, svs_error *err);
@@ -116,9 +129,10 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
 
 /* ---- engine_rules.c: the plain rules */
 
-/* Runs the rules on an accepted row and publishes what they open or close. */
+/* Runs the rules on an accepted row; the report publishes what they open or close. */
 void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, double now);
-/* The same for a row that is left out because a value is missing: its other sensors have reported. */
+void svi_engine_rules_report(struct svi_engine *e, svs_value id);
+/* Both for a row that is left out because a value is missing: its other sensors have reported. */
 void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now);
 /* A feature was reassigned to another value; the settings have changed. */
 void svi_engine_rules_renew(struct svi_engine *e, int feature);
@@ -138,6 +152,18 @@ void svi_engine_move_times(struct svi_engine *e, double from, double step);
 void svi_publish(struct svi_engine *e, struct svi_event *event);
 /* Sends an event of an alert. */
 void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, double ts);
+
+/* Number an alert of novelty, or of a rule that has just been reported. False: the event is part of another
+ * alert and is not published (engine_cases.c). */
+bool svi_engine_case_novelty(struct svi_engine *e, struct svi_alert_event *a);
+bool svi_engine_case_rule(struct svi_engine *e, struct svi_alert_event *a);
+/* Adds a verdict on an alert to the alerts that are kept; it is not published. */
+struct svi_given_verdict {
+    int64_t alert;
+    bool confirmed;
+    const char *by; /* "": not stated */
+};
+void svi_publish_verdict(struct svi_engine *e, const struct svi_given_verdict *v, double now);
 /* fill: a score event without the results of novelty; it points into step and m. publish: adds those results
  * and sends it. */
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,

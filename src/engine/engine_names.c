@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "config/rule_settings.h"
 #include "data/cell.h"
 #include "engine/engine_internal.h"
@@ -34,6 +35,19 @@ static bool columns_has(const svi_engine *e, struct svi_span name) {
             return true;
     }
     return false;
+}
+
+static bool strangers_has(const void *user, const char *name, size_t length) {
+    return columns_has(user, (struct svi_span){name, name + length});
+}
+
+/* May the entry of `limits` be about this key? Any dot may end its pattern of keys. */
+static bool strangers_concern(const struct svi_limit *limit, const char *key) {
+    const char *dot = memchr(limit->column, '.', limit->length);
+    for (size_t at = 0; key && dot && at < limit->length; at++)
+        if (limit->column[at] == '.' && svi_text_matches(limit->column, at, key))
+            return true;
+    return !key || !dot;
 }
 
 /* Appends a name unless a column has it. The names beyond STRANGERS_SHOWN are counted only. */
@@ -91,8 +105,11 @@ bool svi_engine_strangers(const svi_engine *e, const struct svi_settings *s, cha
     text[0] = '\0';
     if (e->schema.shape.d == 0)
         return false;
+    /* An entry that names keys is compared with the columns of this one only if it concerns it. */
     for (const char *at = s->limits; svi_limit_next(&at, &limit);)
-        strangers_add(&t, "limits", (struct svi_span){limit.column, limit.column + limit.length});
+        if (svi_limit_column(&limit, svi_settings_keyed(s), strangers_has, e) == limit.length &&
+            strangers_concern(&limit, e->label))
+            strangers_add(&t, "limits", (struct svi_span){limit.column, limit.column + limit.length});
     for (const char *at = s->context; *at; at += *at == ',') {
         const char *end = at + strcspn(at, ",");
         strangers_add(&t, "context", svi_trim((struct svi_span){at, end}));

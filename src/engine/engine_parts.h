@@ -4,6 +4,7 @@
 #define SVI_ENGINE_PARTS_H
 
 #include "alerts/alert_report.h"
+#include "alerts/mutes.h"
 #include "alerts/rules.h"
 #include "base/archive.h"
 #include "bank/bank.h"
@@ -28,6 +29,7 @@ struct svi_engine_common {
     struct svi_units *units; /* of the columns; NULL: not kept */
     double policies;         /* number of engines that share alert.budget; 0: it is not shared */
     double asked;            /* common factor of their alert levels */
+    const struct svi_mutes *mutes; /* of all engines; NULL: there are none */
 };
 
 /* Settings with a count of their users: the engines of a stream share them. */
@@ -97,6 +99,8 @@ enum svi_kept_counter {
 struct svi_episodes {
     int64_t count;            /* so far */
     int64_t novelty, quality; /* number of the last alert of this kind */
+    bool open;                /* that of novelty is open, as reported */
+    int feature;              /* column that the last alert of novelty named first; -1: none */
 };
 
 struct svi_engine {
@@ -213,6 +217,10 @@ void svi_engine_end_alerts(struct svi_engine *e, const char *why);
 #define SVI_SUBJECT (SVI_STREAM_MAX + SVS_KEY_MAX + 2)
 const char *svi_subject(const char *stream, const char *label, char out[SVI_SUBJECT]);
 const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]);
+
+/* The number of the last row in the stream where lines about it count rows: rows have no times, and their
+ * arrival means nothing (alert.interval). 0: lines go by the clock. */
+int64_t svi_engine_row_in_lines(const struct svi_engine *e);
 
 /* The arrival clock was moved by `step` and shows `now` (svi_stream_move_clock). */
 void svi_engine_move_clock(struct svi_engine *e, double step, double now);

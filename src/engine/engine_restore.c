@@ -56,7 +56,8 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
     svi_rules_drop_alerts(then->rules);
     then->rules->opened = e->rules->opened;
     then->rules->arrived = e->rules->arrived;
-    alarm->open = false;
+    alarm->open = alarm->published = alarm->worse = false;
+    then->episodes.open = false;
     alarm->opened = e->quality_stage.alarm.opened;
     alert->open = false;
     alert->lasted = 0;

@@ -20,17 +20,22 @@ const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]
     return svi_subject(e->s->stream, e->label, out);
 }
 
+int64_t svi_engine_row_in_lines(const struct svi_engine *e) {
+    return e->by_arrival && e->s->alert_interval > 0 ? e->kept[SVI_KEPT_SEEN] : 0;
+}
+
 /* Publishes all pending changes of the rules' alerts. `ended`: as in svi_rule_about. */
 static void rules_report_all(struct svi_engine *e, svs_value id, double ts, const char *ended) {
     struct svi_rule_report report;
     char subject[SVI_SUBJECT];
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
     svi_engine_settle(e); /* queued samples may open alerts, whose numbers come first */
-    const struct svi_rule_about about = {svi_engine_subject(e, subject), e->label && e->label[0], id, ts,
-                                         ended};
+    const struct svi_rule_about about = {
+        svi_engine_subject(e, subject), e->label && e->label[0], id, ts, svi_engine_row_in_lines(e), ended};
     while (svi_rule_report(e->rules, &e->schema, &about, &e->episodes.count, &report)) {
         event.as.alert = report.event;
-        svi_publish(e, &event);
+        if (svi_engine_case_rule(e, &event.as.alert))
+            svi_publish(e, &event);
     }
 }
 
@@ -77,13 +82,20 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
     if (!r->any)
         return;
     if (!e->rules_follow || m->d != e->rules_d || e->rules_names != e->schema.shape.names_kept) {
-        svi_rules_follow(r, e->s, &e->schema, m->d); /* names may arrive after their columns */
+        svi_rules_follow(r, e->s, &e->schema, e->label, m->d); /* names may arrive after their columns */
         e->rules_d = m->d;
         e->rules_names = e->schema.shape.names_kept;
         e->rules_follow = true;
     }
+    struct svi_unlearned unlearned;
+    r->row_seconds = isnan(m->ts) ? e->s->alert_interval : 0;
+    r->unlearned = svi_engine_unlearned(e, m->d, &unlearned);
     svi_rules_row(r, m->x, rules_gaps_of(e, m), m->d, e->time, now);
-    rules_report(e, m->id, e->event_ts, NULL);
+    r->unlearned = NULL;
+}
+
+void svi_engine_rules_report(struct svi_engine *e, svs_value id) {
+    rules_report(e, id, e->event_ts, NULL);
 }
 
 void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now) {
@@ -92,9 +104,13 @@ void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m,
     if (!r->any || r->d == 0) /* before the first accepted row no column is known */
         return;
     if (!e->rules_follow)
-        svi_rules_follow(r, e->s, &e->schema, r->d);
+        svi_rules_follow(r, e->s, &e->schema, e->label, r->d);
+    r->row_seconds = isnan(m->ts) ? e->s->alert_interval : 0;
     /* Engine time does not move, since the row is not accepted; the rules see the time it would have. */
+    struct svi_unlearned unlearned;
+    r->unlearned = svi_engine_unlearned(e, m->d, &unlearned);
     svi_rules_row(r, m->x, svi_rules_holes(r, m->x, m->d), m->d, fmax(e->time, own), now);
+    r->unlearned = NULL;
     rules_report(e, m->id, own, NULL);
 }
 

@@ -13,6 +13,7 @@ struct svi_alert_sample svi_novelty_queue_sample(const struct svi_novelty_queue 
     return (struct svi_alert_sample){.x = r->x,
                                      .gaps = r->gapped ? r->gaps : NULL,
                                      .d = r->d,
+                                     .number = r->number,
                                      .time = r->time,
                                      .timed = r->timed,
                                      .labelled = r->labelled};
@@ -117,11 +118,12 @@ static svs_value pending_keep(svs_value v, char *text) {
     return v;
 }
 
-void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message *m, double time, double ts,
-                           const struct svi_score *score) {
+void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message *m, int64_t number,
+                           double time, double ts, const struct svi_score *score) {
     struct svi_pending *p = svi_novelty_queue_at(q, q->taken);
     struct svi_pending_row *r = svi_novelty_queue_row(q, q->taken++);
     r->d = m->d;
+    r->number = number;
     r->time = time;
     r->labelled = m->y.kind != SVS_NONE;
     r->gapped = m->gaps != NULL;
@@ -146,6 +148,7 @@ void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message
     if (e->as.score.proba_count > 0)
         memcpy(proba, e->as.score.proba, (size_t)e->as.score.proba_count * sizeof *proba);
     e->as.score.x = r->x;
+    e->as.score.gaps = r->gapped ? r->gaps : NULL;
     e->as.score.scores = p->scores;
     e->as.score.proba = proba;
     if (e->as.score.interval)

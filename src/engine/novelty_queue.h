@@ -22,6 +22,7 @@ struct svi_score {
 struct svi_pending_row {
     _Alignas(64) double *x; /* d values, in a buffer of the queue */
     uint8_t *gaps;          /* d flags, likewise; valid if `gapped` */
+    int64_t number;         /* of the sample in the stream, from 1 */
     double time;            /* engine time */
     int d;
     bool gapped, labelled, timed;
@@ -74,8 +75,8 @@ static inline struct svi_pending_row *svi_novelty_queue_row(const struct svi_nov
 }
 
 /* Puts a sample in, with its score event (NULL: none is due). The queue must not be full. */
-void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message *m, double time, double ts,
-                           const struct svi_score *score);
+void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message *m, int64_t number,
+                           double time, double ts, const struct svi_score *score);
 
 /* Assesses sample n, on either thread; also learns it, unless the sample changes an alert. */
 void svi_novelty_queue_assess(struct svi_novelty_queue *q, uint64_t n);

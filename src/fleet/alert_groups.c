@@ -177,7 +177,7 @@ static struct svi_alert_group *groups_add(svi_alert_groups *g) {
     if (!group)
         return NULL;
     group->number = g->begun++;
-    group->due = INFINITY;
+    group->due = group->due_at = INFINITY;
     return g->at[g->count++] = group;
 }
 
@@ -204,10 +204,10 @@ static bool group_knows(const svi_alert_groups *g, const struct svi_alert_group 
 /* The newest group of this cause whose last alert is within the window. A group in which the key has an open
  * alert is passed over: two alerts of one key are two things, whatever their cause. */
 static struct svi_alert_group *groups_match(const svi_alert_groups *g, const struct svi_group_alert *a,
-                                            double window, bool *knows) {
+                                            uint64_t cause, double window, bool *knows) {
     for (int i = g->count; i-- > 0;) {
         bool open;
-        if (g->at[i]->cause != a->cause || !(fabs(a->time - g->at[i]->last) <= window))
+        if (g->at[i]->cause != cause || !(fabs(a->time - g->at[i]->last) <= window))
             continue;
         *knows = group_knows(g, g->at[i], a->key, &open);
         if (!open)
@@ -237,7 +237,9 @@ struct svi_alert_group *svi_alert_groups_open(svi_alert_groups *g, const struct 
                                               double window) {
     bool knows;
     groups_tidy(g, a->cause, a->time, window);
-    struct svi_alert_group *group = groups_match(g, a, window, &knows);
+    struct svi_alert_group *group = groups_match(g, a, a->cause, window, &knows);
+    for (int i = 0; !group && i < a->other_count; i++)
+        group = groups_match(g, a, a->others[i], window, &knows);
     const bool joins = group;
     if (!joins && !(group = groups_add(g)))
         return NULL;
@@ -348,6 +350,10 @@ static void group_archive(struct svi_archive *a, struct svi_alert_group *group) 
     svi_archive_int64(a, "keys", &group->keys, 1, MAX_COUNT);
     svi_archive_int64(a, "reported", &group->reported, 0, MAX_COUNT);
     svi_archive_double(a, "due", &group->due);
+    svi_archive_double(a, "due at", &group->due_at);
+    svi_archive_double(a, "updated", &group->updated);
+    svi_archive_double(a, "updated at", &group->updated_at);
+    svi_archive_int(a, "updates", &group->updates, 0, INT32_MAX / 2);
     svi_archive_int(a, "severity", &group->severity, 0, 2);
     svi_archive_int(a, "severity reported", &group->severity_reported, 0, 2);
     svi_archive_int(a, "named", &group->named, 0, SVI_GROUP_NAMES);

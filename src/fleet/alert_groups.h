@@ -22,6 +22,7 @@
 #define SVI_GROUP_NAMES   16                /* keys of a group that are named */
 #define SVI_GROUP_KEY     (SVS_KEY_MAX + 1) /* bytes of a name */
 #define SVI_GROUP_WORD    12
+#define SVI_GROUP_CAUSES  3 /* most groups by cause that an alert is looked up in */
 #define SVI_GROUP_TEXT    400
 
 /* Contents of the first alert, repeated in the events that name further keys. */
@@ -42,7 +43,10 @@ struct svi_alert_group {
     int64_t open;          /* open alerts */
     int64_t keys;          /* keys that belong or belonged to it */
     int64_t reported;      /* value of `keys` at the last report */
-    double due;            /* arrival clock: when the next report is due; INFINITY: none */
+    double due, due_at;    /* when the next report is due, by arrival or by event time; INFINITY: none */
+    double updated;        /* arrival, and ... */
+    double updated_at;     /* ... event time of the last report */
+    int updates;           /* reports that named further keys */
     int severity;          /* the highest; 0: lowest, or none */
     int severity_reported; /* value at the last report */
     int named;             /* used places of `name` and `alerts` */
@@ -60,6 +64,8 @@ struct svi_group_alert {
     const char *name;
     int64_t alert;
     uint64_t cause;
+    uint64_t others[SVI_GROUP_CAUSES - 1]; /* further causes that it may join: `other_count` */
+    int other_count;
     double time;
 };
 
@@ -74,7 +80,8 @@ struct svi_alert_group *svi_alert_groups_at(svi_alert_groups *g, int i);
 /* The group of an open alert; NULL: it is not grouped. */
 struct svi_alert_group *svi_alert_groups_of(svi_alert_groups *g, uint64_t key, int64_t alert);
 
-/* An alert opens: returns the group that it joins, or a new one (`keys` 1) whose `first` the caller fills in.
+/* An alert opens: returns the group that it joins, one of its cause before one of the others, or a new one
+ * (`keys` 1) whose `first` the caller fills in.
  * NULL: no capacity, the alert is not grouped. */
 struct svi_alert_group *svi_alert_groups_open(svi_alert_groups *g, const struct svi_group_alert *a,
                                               double window);

@@ -27,19 +27,21 @@
 #define KEYS_NAMELESS            100000 /* that messages without src begin, where keys.quota is 0 */
 
 static void fleet_root_sink(void *user, const struct svi_event *event) {
-    svi_fleet_send(user, NULL, event);
+    struct svi_fleet *f = user;
+    svi_fleet_send(f, NULL, event, f->stream.root ? f->stream.root->time : -INFINITY);
 }
 
 void svi_fleet_key_sink(void *user, const struct svi_event *event) {
     const struct svi_key_entry *entry = user;
-    svi_fleet_send(entry->fleet, entry, event);
+    svi_fleet_send(entry->fleet, entry, event, entry->engine ? entry->engine->time : -INFINITY);
 }
 
-void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, const struct svi_event *event) {
+void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, const struct svi_event *event,
+                    double time) {
     struct svi_event named = *event;
     named.key = entry ? entry->name : "";
     if (event->topic == SVI_TOPIC_ALERT)
-        svi_fleet_publish_alert(f, &named);
+        svi_stream_publish_alert(&f->stream, &named, time);
     else
         svi_stream_send(&f->stream, &named);
 }
@@ -181,6 +183,7 @@ static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
     /* The key's open alerts leave the totals before its groups are updated, which may publish events of other
      * keys. The engine goes before the entry, which the table frees. */
     f->stream.others.open -= entry->last.open;
+    svi_stream_mutes_drop(&f->stream, entry->name);
     svi_fleet_groups_drop(f, entry);
     svi_engine_free(&entry->engine);
     svi_key_queue_leave(&f->queue, entry);
@@ -213,12 +216,13 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     figures->quality = svi_metrics_windowed(e->quality_stage.metrics);
     figures->worse = svi_quality_figures_worse(e->quality_stage.figures);
     figures->alerts = (int32_t)(e->novelty->alert.opened + alarm->opened + e->rules->opened);
-    figures->open = (int32_t)e->novelty->alert.open + (int32_t)alarm->open + svi_rules_open(e->rules);
+    figures->open = (int32_t)e->novelty->alert.open + (int32_t)alarm->published + svi_rules_open(e->rules);
     figures->deadline = svi_engine_deadline(e);
     figures->quiet = isinf(figures->deadline) ? 0 : svi_rules_quiet(e->rules);
     svi_fleet_finds(e, &figures->finds);
     figures->out_of_memory = svi_engine_out_of_memory(e);
     figures->columns = svi_engine_features(e);
+    figures->ts = e->event_ts;
     figures->classes = svi_engine_classes(e);
 }
 
@@ -267,6 +271,7 @@ void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const stru
     svi_fleet_queue(f, entry);
     /* A turn is given to accepted samples alone: a command or passing time does not make a key look heard. */
     if (sample) {
+        svi_fleet_groups_time(f, figures->ts);
         entry->heard = now;
         svi_key_table_touch(f->table, entry);
         /* The key began with something that was refused: it is removed, and its number is given back if no
@@ -293,10 +298,13 @@ void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool 
     struct svi_key_finds own;
     /* The root has no entry: what its alert policy found since the last time is kept in f->found instead of
      * entry->last.finds. */
+    svi_stream_mutes_time(&f->stream, entry ? entry->engine->time : f->stream.root->time);
     if (!entry) {
         svi_fleet_finds(f->stream.root, &own);
         svi_fleet_find_alike(f, &f->found, &own);
         f->found = own;
+        if (sample)
+            svi_fleet_groups_time(f, f->stream.root->event_ts);
         return;
     }
     f->columns = svi_engine_features(entry->engine);
@@ -343,9 +351,20 @@ static bool is_coupled(int64_t taken) {
     return taken % SVI_FLEET_COUPLE == 0 || (early && (taken & (taken - 1)) == 0);
 }
 
+/* Early on the number of keys grows fast, and each new one must have its share of alert.budget before its
+ * levels are first set, after 16 rows. */
+static bool is_shared_out(int64_t taken) {
+    return taken < SVI_FLEET_COUPLE && taken % SVI_FLEET_SHARE == 0;
+}
+
 static void fleet_count(struct svi_fleet *f) {
-    if (!is_coupled(++f->taken))
+    if (!is_coupled(++f->taken)) {
+        if (is_shared_out(f->taken)) {
+            svi_workers_settle(f);
+            svi_fleet_share_out(f);
+        }
         return;
+    }
     /* All workers must be idle while the sums are moved. The prior comes before the eviction: it may bring
      * keys back into memory. */
     svi_workers_settle(f);
@@ -696,6 +715,7 @@ static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
                                                     .guest = fleet_unkeyed,
                                                     .reserve = svi_fleet_reserve_note,
                                                     .reach = svi_fleet_note,
+                                                    .alert = svi_fleet_publish_alert,
                                                     .settle = fleet_settle,
                                                     .sections = fleet_sections,
                                                     .section_count =

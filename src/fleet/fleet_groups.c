@@ -2,13 +2,12 @@
  *
  * All alert events of a stream with keys pass here on their way out, in the order of the elements, whatever
  * thread they come from; here they get their numbers. The first alert of a cause is published as it is. One
- * that opens in another key within `alert.group` seconds of it, or of the last that joined, becomes part of
- * it: in its place the first is updated, when twice as many keys are concerned as were reported, or
- * GROUP_WAIT seconds after one that was not. It closes when the last of its alerts does.
+ * that opens in another key within `alert.group` seconds of it, or of the last that joined, is part of it:
+ * the first is updated, at once if the severity rises, else after a wait that collects further keys and grows
+ * (group_await). It closes when the last of its alerts does.
  *
- * A CAUSE is the kind of the alert, its rule, and the feature that contributes most. Slow keys fall silent
- * late: the window is at least an eighth of their silence, longer than their normal interval
- * (alerts/rules.h).
+ * A CAUSE is a feature whose values are unusual, by novelty or rules, or another rule and its feature. Slow
+ * keys fall silent late: the window is at least an eighth of their silence (alerts/rules.h).
  *
  * A group is published in the name of its first key, the leader. Where that is dropped, the next one leads,
  * with an event that opens its own alert. Numbers of events (entry->head.published) and groups are part of
@@ -23,8 +22,9 @@
 #include "base/fail.h"
 #include "base/human.h"
 #include "fleet/fleet_internal.h"
+#include "fleet/key_word.h"
 
-#define GROUP_WAIT   5.0 /* seconds of arrival */
+#define GROUP_WAIT   5.0 /* seconds from a key that joins to its report, at least */
 #define GROUP_SILENT 8   /* part of a silence that keys may fall silent apart */
 #define GROUP_LISTED 3   /* keys in a line */
 #define GROUP_NAME   SVI_ALERT_SUBJECT
@@ -48,13 +48,24 @@ static bool group_is_silence(const struct svi_alert_event *a) {
             strcmp(a->rule, svi_rule_name(SVI_RULE_ABSENT)) == 0);
 }
 
-/* A hash of kind, rule and feature. An alert about a measure of quality, or about silence, blames no
+/* What kind of statement an alert makes about its feature: novelty, limits, beyond and rate all say that its
+ * values are unusual. */
+static const char *group_statement(const struct svi_alert_event *a) {
+    const bool values = a->rule && (strcmp(a->rule, svi_rule_name(SVI_RULE_LIMITS)) == 0 ||
+                                    strcmp(a->rule, svi_rule_name(SVI_RULE_BEYOND)) == 0 ||
+                                    strcmp(a->rule, svi_rule_name(SVI_RULE_RATE)) == 0);
+    return a->measure            ? a->kind
+           : group_is_silence(a) ? svi_rule_name(SVI_RULE_SILENT)
+           : a->rule && !values  ? a->rule
+                                 : "values";
+}
+
+/* A hash of statement and the i-th feature. An alert about a measure of quality, or about silence, blames no
  * feature. A column without a name goes by its number, behind a second slash. */
-static uint64_t group_cause(const struct svi_alert_event *a) {
+static uint64_t group_cause(const struct svi_alert_event *a, int i) {
     char cause[3 * SVI_GROUP_WORD + SVS_NAME_MAX];
-    const struct svi_contribution *top = a->measure || a->count == 0 ? NULL : &a->top[0];
-    const char *rule = group_is_silence(a) ? svi_rule_name(SVI_RULE_SILENT) : a->rule;
-    int length = snprintf(cause, sizeof cause, "%s/%s/", a->kind, rule ? rule : "");
+    const struct svi_contribution *top = a->measure || i >= a->count ? NULL : &a->top[i];
+    int length = snprintf(cause, sizeof cause, "%s/", group_statement(a));
     if (top && top->feature)
         length += snprintf(cause + length, sizeof cause - (size_t)length, "%s", top->feature);
     else if (top)
@@ -121,7 +132,12 @@ static void group_line(const struct svi_fleet *f, const struct svi_alert_group *
         snprintf(out + begin, GROUP_LINE - (size_t)begin, "%s%s %s", name[0] ? " " : "", name, rest);
         return;
     }
-    int at = snprintf(out, GROUP_LINE, "%s %lld keys: ", name, (long long)g->keys);
+    char word[SVI_KEY_WORD];
+    const char *named[SVI_GROUP_NAMES];
+    for (int i = 0; i < g->named; i++)
+        named[i] = g->name[i];
+    int at = snprintf(out, GROUP_LINE, "%s %lld %s: ", name, (long long)g->keys,
+                      svi_key_word(word, f->stream.root->s->key, named, g->named));
     int listed = 0;
     for (; listed < g->named && listed < GROUP_LISTED; listed++) {
         svi_escape(name, sizeof name, g->name[listed], strlen(g->name[listed]));
@@ -152,9 +168,12 @@ static void group_send_named(struct svi_fleet *f, struct svi_alert_group *g, str
     event->as.alert.named = named;
     event->as.alert.alerts = g->alerts;
     event->as.alert.named_count = g->named;
+    g->updates += g->keys > g->reported;
     g->reported = g->keys;
     g->severity_reported = g->severity;
-    g->due = INFINITY;
+    g->due = g->due_at = INFINITY;
+    g->updated = f->stream.arrival;
+    g->updated_at = event->ts;
     group_send(f, entry, event);
 }
 
@@ -185,8 +204,11 @@ static void group_publish(struct svi_fleet *f, struct svi_alert_group *g, const 
     /* This may bring the leader's engine into memory. Only its entry is used below. */
     if (!group_speaker(f, g, &entry))
         return;
-    /* The close says how long the whole group has lasted; anything else repeats the first text. */
-    if (closes) {
+    /* The close says how long the whole group has lasted; anything else repeats the first text. Where lines
+     * count rows (svi_engine_row_in_lines), each key counts its own, and a time would be that of reading. */
+    if (closes && g->by_arrival && f->stream.root->s->alert_interval > 0)
+        rest = "over";
+    else if (closes) {
         snprintf(end, sizeof end, "over after %s, since %s", svi_human_duration(lasted, ts - first->since),
                  svi_human_since(moment, first->since, ts));
         rest = end;
@@ -224,17 +246,36 @@ static void group_publish(struct svi_fleet *f, struct svi_alert_group *g, const 
 
 /* ---- what comes */
 
+/* Keys have joined that are not reported: the report is due after a wait, by the clock of arrival or by the
+ * times of events, whichever is first (rows may be older than the moment, and arrive faster). The waits grow,
+ * so a disturbance that runs through a fleet is reported a few times, and no key later than half an hour. */
+static void group_await(struct svi_fleet *f, struct svi_alert_group *g, double ts) {
+    static const double waits[] = {GROUP_WAIT, 60, 300, 1800}; /* seconds since the last report */
+    const int last = (int)(sizeof waits / sizeof *waits) - 1;
+    const double wait = waits[g->updates < last ? g->updates : last];
+    if (isfinite(g->due))
+        return;
+    g->due = fmax(f->stream.arrival + GROUP_WAIT, g->updated + wait);
+    g->due_at = fmax(ts + GROUP_WAIT, g->updated_at + wait);
+    f->groups_due_at = fmin(f->groups_due_at, g->due_at);
+}
+
 /* An alert opens. False: it goes out as it is. */
 /* The first alert of a group returns false: it goes out as its engine wrote it, and the group keeps what it
  * needs to speak again. `reported` 0 tells a new group from one that has been reported. */
 static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_event *event) {
     const struct svi_alert_event *a = &event->as.alert;
     const double window = group_window(f, event);
-    const struct svi_group_alert one = {.key = group_key(entry),
-                                        .name = event->key,
-                                        .alert = a->alert,
-                                        .cause = group_cause(a),
-                                        .time = event->ts};
+    struct svi_group_alert one = {.key = group_key(entry),
+                                  .name = event->key,
+                                  .alert = a->alert,
+                                  .cause = group_cause(a, 0),
+                                  .time = event->ts};
+    while (!a->rule && !a->measure && one.other_count < SVI_GROUP_CAUSES - 1 &&
+           one.other_count + 1 < a->count) {
+        one.others[one.other_count] = group_cause(a, one.other_count + 1);
+        one.other_count++;
+    }
     struct svi_alert_group *g = window > 0 ? svi_alert_groups_open(f->groups, &one, window) : NULL;
     if (!g)
         return false;
@@ -245,14 +286,14 @@ static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const s
         g->by_arrival = event->ts == f->stream.arrival;
         g->reported = 1;
         g->severity_reported = g->severity;
+        g->updated = f->stream.arrival;
+        g->updated_at = event->ts;
         return false;
     }
-    /* Doubling bounds the number of updates by the logarithm of the number of keys. What is held back
-     * meanwhile is reported after GROUP_WAIT seconds at the latest. */
-    if (g->keys >= 2 * g->reported || g->severity > g->severity_reported)
+    if (g->severity > g->severity_reported)
         group_publish(f, g, "update", event->ts);
     else if (g->keys > g->reported)
-        g->due = fmin(g->due, f->stream.arrival + GROUP_WAIT);
+        group_await(f, g, event->ts);
     return true;
 }
 
@@ -292,15 +333,16 @@ static bool group_close(struct svi_fleet *f, struct svi_key_entry *entry, const 
     return !alone;
 }
 
-void svi_fleet_publish_alert(struct svi_fleet *f, const struct svi_event *event) {
-    struct svi_event own = *event;
+void svi_fleet_publish_alert(svi_stream *s, struct svi_event *event, bool alone) {
+    struct svi_fleet *f = svi_fleet_of(s);
     struct svi_key_entry *entry =
         event->key[0] ? svi_key_table_find(f->table, event->key, strlen(event->key)) : NULL;
-    const bool taken = group_is(event, "open")     ? group_open(f, entry, event)
-                       : group_is(event, "update") ? group_update(f, entry, &own)
+    const bool taken = alone                       ? false
+                       : group_is(event, "open")   ? group_open(f, entry, event)
+                       : group_is(event, "update") ? group_update(f, entry, event)
                                                    : group_close(f, entry, event);
     if (!taken)
-        group_send(f, entry, &own);
+        group_send(f, entry, event);
 }
 
 /* ---- by itself */
@@ -317,9 +359,24 @@ void svi_fleet_groups_pass(struct svi_fleet *f, double now) {
     for (int i = 0; i < svi_alert_groups_count(groups); i++) {
         struct svi_alert_group *g = svi_alert_groups_at(groups, i);
         if (g->due <= now) {
-            g->due = INFINITY;
+            g->due = g->due_at = INFINITY;
             group_publish(f, g, "update", g->last);
         }
+    }
+}
+
+void svi_fleet_groups_time(struct svi_fleet *f, double ts) {
+    svi_alert_groups *groups = f->groups;
+    if (!(ts >= f->groups_due_at))
+        return;
+    f->groups_due_at = INFINITY;
+    for (int i = 0; i < svi_alert_groups_count(groups); i++) {
+        struct svi_alert_group *g = svi_alert_groups_at(groups, i);
+        if (g->due_at <= ts) {
+            g->due = g->due_at = INFINITY;
+            group_publish(f, g, "update", g->last);
+        }
+        f->groups_due_at = fmin(f->groups_due_at, g->due_at);
     }
 }
 
@@ -334,9 +391,13 @@ void svi_fleet_groups_move(struct svi_fleet *f, double step, double now) {
             moved = now - g->last;
         /* INFINITY stays INFINITY. */
         g->due += step;
+        g->updated += step;
+        g->due_at += moved;
+        g->updated_at += moved;
         g->last += moved;
         g->first.since += moved;
     }
+    f->groups_due_at = 0; /* the next sample computes it */
 }
 
 /* The oldest alert that is still open leads from now on. Its entry is found by a walk over all keys: entries

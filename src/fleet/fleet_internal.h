@@ -72,6 +72,10 @@ struct svi_stream_verbs {
     svs_code (*reserve)(svi_stream *s, svs_error *err);
     void (*reach)(svi_stream *s, enum svi_note_kind kind, double step, double now);
 
+    /* alert: numbers an alert event that no mute holds back, and sends it or adds it to another; `alone`: it
+     * is of no alert of the stream's engines. */
+    void (*alert)(svi_stream *s, struct svi_event *event, bool alone);
+
     /* settle: waits until all workers are idle and all events are published. */
     void (*settle)(svi_stream *s);
 
@@ -107,6 +111,7 @@ struct svi_stream {
     const struct svi_stream_verbs *verbs;
     struct svi_engine *root; /* engine of the samples without a key; without keys, of all */
     bool keyed;              /* this is the `stream` of a svi_fleet */
+    struct svi_mutes *mutes; /* owned */
     struct svi_engine_common common;
     struct svi_units units;             /* of the columns of all keys */
     struct svi_engine_scratch *scratch; /* of the stream's thread */
@@ -125,6 +130,7 @@ struct svi_stream {
     svs_error
         lost; /* why a key could not be read back when an element needed it; code SVS_OK: none was lost */
     struct svi_stream_figures figures;
+    svi_kept_alerts *alerts;
 };
 
 /* latest: the engine with the most recent columns, that of the last sample. check_names: reports, once after
@@ -133,8 +139,29 @@ struct svi_stream {
 const struct svi_engine *svi_stream_latest(svi_stream *s);
 void svi_stream_check_names(svi_stream *s, const struct svi_engine *e, double now);
 
-/* Sends an event of an engine, unless the stream is muted. */
+/* Sends an event of an engine, unless the stream is muted. An alert gets its number here and is kept, also
+ * while the stream is muted: all of them pass here in the order of the calls, whatever thread they are
+ * from. */
 void svi_stream_send(svi_stream *s, const struct svi_event *event);
+
+/* ---- stream_mutes.c: silence on purpose */
+
+/* An alert event of an engine whose engine time is `time`: it is held back, or published. */
+void svi_stream_publish_alert(svi_stream *s, const struct svi_event *event, double time);
+
+/* The engine time of an engine that has taken something, by s->arrival, and the arrival clock (pass): ends
+ * mutes whose time is up. */
+void svi_stream_mutes_time(svi_stream *s, double time);
+void svi_stream_mutes_pass(svi_stream *s, double now);
+
+/* A key is about to be removed. */
+void svi_stream_mutes_drop(svi_stream *s, const char *key);
+
+/* Carries out mute and unmute; all threads are idle. */
+svs_code svi_stream_mutes_command(svi_stream *s, const struct svi_command *c, double now, svs_error *err);
+void svi_stream_archive_mutes(struct svi_archive *a, svi_stream *s);
+void svi_stream_archive_mutes_time(struct svi_archive *a, svi_stream *s);
+bool svi_stream_has_mutes(const svi_stream *s);
 
 /* Carries out a command about one engine: the root, or that of a key. */
 svs_code svi_stream_command_engine(svi_stream *s, svi_engine *e, const struct svi_command *c,
@@ -142,11 +169,15 @@ svs_code svi_stream_command_engine(svi_stream *s, svi_engine *e, const struct sv
 
 /* The sections of every stream, at the start of its table. */
 #define SVI_STREAM_SECTIONS                                                                                  \
-    {"sources", true, false, svi_stream_archive_sources, NULL}, {                                            \
-        "source times", false, false, svi_stream_archive_source_times, NULL                                  \
+    {"sources", true, false, svi_stream_archive_sources, NULL},                                              \
+        {"source times", false, false, svi_stream_archive_source_times, NULL},                               \
+        {"mutes", true, false, svi_stream_archive_mutes, svi_stream_has_mutes},                              \
+        {"mute time", false, false, svi_stream_archive_mutes_time, NULL}, {                                  \
+        "kept alerts", false, false, svi_stream_archive_alerts, NULL                                         \
     }
 void svi_stream_archive_sources(struct svi_archive *a, svi_stream *s);
 void svi_stream_archive_source_times(struct svi_archive *a, svi_stream *s);
+void svi_stream_archive_alerts(struct svi_archive *a, svi_stream *s);
 
 /* A checkpoint in two parts: all that exists at its mark; then the states of keys, or the list of their
  * files, and the sum of their hashes. */
@@ -156,6 +187,7 @@ svs_code svi_stream_save_part(svi_stream *s, bool late, struct svi_checkpoint *c
 /* ---- fleet.c: an engine for each key */
 
 #define SVI_FLEET_COUPLE 1024 /* elements; at first after fewer */
+#define SVI_FLEET_SHARE  16   /* elements after which the budget is shared out, among the first ones */
 
 struct svi_note {
     enum svi_note_kind kind;
@@ -217,6 +249,7 @@ struct svi_fleet {
     struct svi_key_queue queue;          /* keys that will change by the passing of time alone */
     struct svi_budget_pool pool;         /* results of all keys, from which the alert levels follow */
     svi_alert_groups *groups;            /* alerts of one cause */
+    double groups_due_at;                /* earliest report of one by the times of samples, or before */
     struct svi_key_finds found;          /* of the root, as of its last sample */
     struct svi_note *notes;              /* those that some key has not taken yet, and the newest */
     uint64_t noted, dropped;             /* notes so far; of these, dropped before the first of `notes` */
@@ -257,9 +290,10 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
  * that element. */
 void svi_fleet_lose(struct svi_fleet *f, const struct svi_key_entry *entry, const svs_error *err);
 
-/* Publishes an event of the root (entry NULL), or of a key, with its name; alerts through
- * svi_fleet_publish_alert. */
-void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, const struct svi_event *event);
+/* Publishes an event of the root (entry NULL), or of a key, with its name; alerts, of that engine time, by
+ * way of the mutes. */
+void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, const struct svi_event *event,
+                    double time);
 void svi_fleet_key_sink(void *entry, const struct svi_event *event);
 
 /* The engine of a key. `make`: begins an unknown key, on behalf of `owner`. *entry: its entry; NULL for "",
@@ -315,13 +349,16 @@ void svi_fleet_share_out(struct svi_fleet *f);
 
 /* ---- fleet_groups.c: alerts of one cause in many keys */
 
-/* Publishes an alert event, or adds it to an alert of another key. */
-void svi_fleet_publish_alert(struct svi_fleet *f, const struct svi_event *event);
+/* Publishes an alert event, or adds it to an alert of another key; `alone`: never the latter. */
+void svi_fleet_publish_alert(svi_stream *s, struct svi_event *event, bool alone);
 
 /* due: when the next group is to be reported again; INFINITY: none. pass: reports those that are due. move:
  * the arrival clock was moved. drop: a key is removed. */
 double svi_fleet_groups_due(const struct svi_fleet *f);
 void svi_fleet_groups_pass(struct svi_fleet *f, double now);
+
+/* A sample of that time has been taken: reports that are due by the times of samples. */
+void svi_fleet_groups_time(struct svi_fleet *f, double ts);
 void svi_fleet_groups_move(struct svi_fleet *f, double step, double now);
 void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry);
 

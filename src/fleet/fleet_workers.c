@@ -38,6 +38,7 @@ struct task {
     struct svi_receipt *receipt; /* of its message, or NULL */
     svs_error error;
     struct svi_key_figures figures;
+    double time; /* of the engine after it */
     struct svi_bytes events, scratch;
 };
 
@@ -102,6 +103,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     /* Figures are read by the thread that has just called the engine; the stream's thread works with this
      * copy. */
     svi_fleet_figures(t->engine, &t->figures);
+    t->time = t->engine->time;
     t->error.code = t->code;
     svi_engine_send_to(t->engine, svi_fleet_key_sink, t->entry);
 }
@@ -174,7 +176,8 @@ static void task_close(struct svi_fleet *f, struct task *t) {
     size_t at = 0;
     f->stream.arrival = t->now;
     while (svi_event_recorded(&t->events, &at, &r))
-        svi_fleet_send(f, t->entry, &r.event);
+        svi_fleet_send(f, t->entry, &r.event, t->time);
+    svi_stream_mutes_time(&f->stream, t->time);
     if (t->receipt && t->code == SVS_OK) {
         t->receipt->accepted++;
     } else if (t->receipt) {

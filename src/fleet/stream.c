@@ -33,7 +33,7 @@
 static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct svi_arrival *a,
                          struct svi_receipt *r, svs_error *err) {
     svs_code code = a->skip < a->count ? svi_engine_match_columns(s->root, env, err) : SVS_OK;
-    for (int64_t i = 0; i < a->count && code == SVS_OK; i++) {
+    for (int64_t i = 0; i < a->count && code == SVS_OK; i++, svi_stream_mutes_time(s, s->root->time)) {
         svs_error why;
         why.text[0] = '\0';
         if (i < a->skip) {
@@ -55,20 +55,48 @@ static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct s
 
 static const struct svi_stream_section one_sections[] = {SVI_STREAM_SECTIONS};
 
+static void one_alert(svi_stream *s, struct svi_event *event, bool alone);
+
 static const struct svi_stream_verbs one_verbs = {.take = one_take,
+                                                  .alert = one_alert,
                                                   .sections = one_sections,
                                                   .section_count =
                                                       sizeof one_sections / sizeof one_sections[0]};
 
 static void one_sink(void *user, const struct svi_event *event) {
-    svi_stream_send(user, event);
+    svi_stream *s = user;
+    if (event->topic == SVI_TOPIC_ALERT)
+        svi_stream_publish_alert(s, event, s->root ? s->root->time : -INFINITY);
+    else
+        svi_stream_send(s, event);
+}
+
+static void one_alert(svi_stream *s, struct svi_event *event, bool alone) {
+    (void)alone;
+    event->seq = s->root->seq[SVI_TOPIC_ALERT]++;
+    svi_stream_send(s, event);
 }
 
 /* ---- of either kind */
 
+/* An alert is kept before it is published: what a subscriber has seen can be asked for. */
+static void stream_send_alert(svi_stream *s, struct svi_event event) {
+    if (svi_kept_alerts_add(s->alerts, &event) != SVS_OK)
+        s->root->out_of_memory = true;
+    if (!s->common.muted && !event.as.alert.kept_only)
+        s->sink(s->user, &event);
+}
+
 void svi_stream_send(svi_stream *s, const struct svi_event *event) {
-    if (!s->common.muted)
+    if (event->topic == SVI_TOPIC_ALERT)
+        stream_send_alert(s, *event);
+    else if (!s->common.muted)
         s->sink(s->user, event);
+}
+
+const svi_kept_alerts *svi_stream_alerts(svi_stream *s) {
+    svi_stream_settle(s);
+    return s->alerts;
 }
 
 static svi_stream *stream_one(svs_error *err) {
@@ -99,7 +127,8 @@ svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, 
         svi_stream_free(&s);
         return NULL;
     }
-    s->keyed = s->common.keys_allowed = s->common.sink_numbers_alerts = keyed;
+    s->keyed = s->common.keys_allowed = keyed;
+    s->common.sink_numbers_alerts = true;
     s->common.units = &s->units;
     s->epoch = epoch;
     s->sink = sink;
@@ -108,8 +137,14 @@ svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, 
     s->encoded = ~0u;
     s->figures.started = s->figures.rate_since = s->figures.rate = NAN;
     svs_code code = svi_entry_init(&s->entry, settings->max_sources, err);
-    if (code == SVS_OK && !(s->scratch = svi_engine_scratch_new(settings, err)))
+    if (code == SVS_OK && !(s->mutes = svi_mutes_new(err)))
         code = err->code;
+    s->common.mutes = s->mutes;
+    if (code == SVS_OK &&
+        (!(s->scratch = svi_engine_scratch_new(settings, err)) || !(s->alerts = svi_kept_alerts_new(err))))
+        code = err->code;
+    if (code == SVS_OK)
+        svi_kept_alerts_limit(s->alerts, settings->alert_keep);
     if (code == SVS_OK)
         code = stream_begin(s, shared, err);
     svi_shared_settings_leave(&shared);
@@ -127,7 +162,9 @@ void svi_stream_free(svi_stream **s) {
     svi_engine_free(&(*s)->root);
     svi_entry_clear(&(*s)->entry);
     svi_units_clear(&(*s)->units);
+    svi_mutes_free(&(*s)->mutes);
     svi_engine_scratch_free(&(*s)->scratch);
+    svi_kept_alerts_free(&(*s)->alerts);
     svi_free(*s);
     *s = NULL;
 }
@@ -298,6 +335,7 @@ svs_code svi_stream_apply_later(svi_stream *s, struct svi_envelope *env, double 
     struct svi_arrival a = {.now = now, .idle = s->root->s->sources_idle, .sourced = sourced};
     svs_error err;
     s->receipt = r;
+    s->arrival = s->keyed ? s->arrival : now;
     r = r ? r : &scratch;
     svs_code code = svi_entry_begin(&s->entry, env, &a, r, &err);
     /* The last source has just left: rules that wait for rows would report a silence that is intended. */
@@ -322,10 +360,12 @@ svs_code svi_stream_message(svi_stream *s, struct svi_message *m, const void *by
     svs_error local;
     err = err ? err : &local;
     const bool first = !s->keyed && s->root->kept[SVI_KEPT_SEEN] == 0;
+    s->arrival = now;
     const svs_code code = s->verbs->take_row ? s->verbs->take_row(s, m, bytes, length, now, err)
                                              : svi_engine_row(s->root, m, bytes, length, now, err);
     if (first && s->root->kept[SVI_KEPT_SEEN] > 0)
         svi_stream_check_names(s, s->root, now);
+    svi_stream_mutes_time(s, s->root->time);
     stream_end(s);
     return code;
 }
@@ -336,7 +376,8 @@ void svi_stream_refuse(svi_stream *s, svs_code code, const char *reason, const v
 }
 
 double svi_stream_deadline(const svi_stream *s) {
-    return fmin(svi_engine_deadline(s->root), s->verbs->deadline ? s->verbs->deadline(s) : INFINITY);
+    return fmin(fmin(svi_engine_deadline(s->root), svi_mutes_deadline(s->mutes)),
+                s->verbs->deadline ? s->verbs->deadline(s) : INFINITY);
 }
 
 void svi_stream_pass(svi_stream *s, double now) {
@@ -345,6 +386,7 @@ void svi_stream_pass(svi_stream *s, double now) {
     svi_engine_pass(s->root, now);
     if (s->verbs->pass)
         s->verbs->pass(s, now);
+    svi_stream_mutes_pass(s, now);
 }
 
 void svi_stream_begin(svi_stream *s, double now) {
@@ -378,6 +420,7 @@ void svi_stream_move_clock(svi_stream *s, double step, double now) {
     struct svi_engine *root = svi_stream_settle(s);
     svi_sources_move_times(s->entry.sources, -INFINITY, step); /* arrival times, whatever the engine's are */
     svi_engine_move_clock(root, step, now);
+    svi_mutes_move_clock(s->mutes, step, now);
     stream_reach(s, SVI_NOTE_CLOCK, step, now);
     s->figures.started += step;
     s->figures.rate_since += step;
@@ -408,6 +451,7 @@ void svi_stream_take(svi_stream *s, struct svi_engine_change **change, double no
     struct svi_engine *root = svi_stream_settle(s);
     struct svi_shared_settings *before = svi_shared_settings_use(root->shared);
     svi_engine_take(root, change, now, done);
+    svi_kept_alerts_limit(s->alerts, root->s->alert_keep);
     stream_reach(s, SVI_NOTE_CONFIG, 0, now);
     if (strcmp(before->s.limits, root->s->limits) != 0 || strcmp(before->s.context, root->s->context) != 0)
         svi_stream_check_names(s, svi_stream_latest(s), now);
@@ -460,6 +504,10 @@ svs_code svi_stream_command_engine(svi_stream *s, svi_engine *e, const struct sv
 svs_code svi_stream_command(svi_stream *s, const struct svi_command *c, struct svi_settings *settings,
                             double now, int *count, svs_error *err) {
     char key[SVS_KEY_MAX + 1];
+    if (c->op == SVI_COMMAND_MUTE || c->op == SVI_COMMAND_UNMUTE) {
+        svi_stream_root(s); /* settles */
+        return svi_stream_mutes_command(s, c, now, err);
+    }
     svs_code code = svi_stream_key_of(s, c, key, err);
     svi_stream_root(s);
     if (code != SVS_OK)

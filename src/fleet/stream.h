@@ -8,8 +8,10 @@
 #ifndef SVI_STREAM_H
 #define SVI_STREAM_H
 
+#include "alerts/mutes.h"
 #include "engine/engine.h"
 #include "engine/entry.h"
+#include "fleet/kept_alerts.h"
 
 typedef struct svi_stream svi_stream;
 
@@ -144,6 +146,13 @@ void svi_stream_take(svi_stream *stream, struct svi_engine_change **change, doub
 void svi_stream_publish_due(svi_stream *s, double now);
 void svi_stream_publish_stats(svi_stream *s, svi_engine *of, double now); /* of one engine; NULL: of all */
 
+/* ---- mutes: silence on purpose (alerts/mutes.h), changed by the commands mute and unmute */
+
+/* The mutes of the stream, to be read; and the number of existing keys that one of them covers, -1 for a
+ * stream without keys. */
+const struct svi_mutes *svi_stream_mutes(svi_stream *s);
+int64_t svi_stream_mute_keys(svi_stream *s, const struct svi_mute *mute);
+
 /* ---- settle */
 
 /* While the stream is open, scores and alerts may be sent later than their message, by a later call, but in
@@ -203,6 +212,11 @@ svi_stream *svi_stream_then(const svi_stream *s, const struct svi_checkpoint *c,
  * next one is higher than any before). Open alerts end. `reason` is published as an error event with the code
  * state_loaded, then the model. Not for a stream with keys. */
 void svi_stream_go_back(svi_stream *s, svi_stream **then, const char *reason, double now);
+
+/* ---- alerts that are kept */
+
+/* The alert events so far, of all keys, with those that are only kept. Settles. */
+const svi_kept_alerts *svi_stream_alerts(svi_stream *s);
 
 /* ---- figures */
 

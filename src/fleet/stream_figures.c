@@ -61,9 +61,9 @@ int svi_stream_figures(svi_stream *s, svi_engine *e, double now, const struct sv
     of[SVI_COUNTER_SOURCES].count = svi_sources_count(s->entry.sources);
     of[SVI_COUNTER_UPTIME].number = now - f->started;
     const int d = (int)of[SVI_COUNTER_D].count, classes = (int)of[SVI_COUNTER_CLASSES].count;
-    /* Of the process: the engine, the states that are kept for a load, and the keys. */
+    /* Of the process: the engine, the states that are kept for a load, the keys and the alerts. */
     of[SVI_COUNTER_MEMORY_PREDICTED].number =
-        svi_engine_memory(e->s, d, classes) +
+        svi_engine_memory(e->s, d, classes) + (e == s->root ? svi_kept_alerts_memory(s->alerts) : 0) +
         (f->kept_fixed + f->kept_share * svi_engine_state_memory(e->s, d, classes)) +
         (e == s->root && s->verbs->memory ? s->verbs->memory(s) : 0);
     int filled = svi_counters_figures(&f->counters, f->all);

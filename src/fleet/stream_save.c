@@ -29,6 +29,13 @@ void svi_stream_archive_source_times(struct svi_archive *a, svi_stream *s) {
     svi_sources_times_archive(a, s->entry.sources);
 }
 
+/* Not hashed: times of arrival and the epoch are in the events. */
+void svi_stream_archive_alerts(struct svi_archive *a, svi_stream *s) {
+    svi_kept_alerts_archive(a, s->alerts);
+    if (svi_archive_loading(a) && svi_archive_ok(a))
+        svi_kept_alerts_limit(s->alerts, s->root->s->alert_keep);
+}
+
 /* ---- out */
 
 static svs_code save_one(svi_stream *s, const struct svi_stream_section *of, struct svi_checkpoint *c,

@@ -1181,6 +1181,12 @@ enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
     return result;
 }
 
+void svi_detector_pass_over(svi_detector *d) {
+    svi_detector_claim_scratch(d);
+    d->now.seen++;
+    detector_refresh_when_due(d);
+}
+
 /* ---- queries */
 
 void svi_detector_explain(svi_detector *d, double *adds) {

@@ -144,6 +144,9 @@ void svi_detector_assess(svi_detector *d, const double *x, struct svi_judgement 
 /* Learns the sample assessed last, or lets it calibrate, or neither. labelled: it has a label. */
 enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled);
 
+/* Instead of that: the sample counts, but is neither learned nor calibrates. */
+void svi_detector_pass_over(svi_detector *d);
+
 /* explain: what each feature of the sample assessed last adds to its surprise (svs_novelty_explain), d
  * values. normal_range: the 5 % and 95 % quantiles of a feature over the calibration rows. */
 void svi_detector_explain(svi_detector *d, double *adds);

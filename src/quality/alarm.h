@@ -1,6 +1,11 @@
 /* alarm.h: the quality alarm. It opens when the prequential error has risen beyond chance (drift.h). It
  * closes when the error is back near its earlier level, or has kept its level for SVI_ALARM_SETTLED samples.
  *
+ * A rise is reported if it has SVI_ALARM_ROWS samples of evidence, if the time of day does not explain it
+ * (error_hours.h), and if the budget allows it (rise_budget.h). One that the budget withholds is followed all
+ * the same, in silence; it is reported if it becomes large enough. An open alert that becomes worse is
+ * reported 30 minutes after the last report at the earliest.
+ *
  * Changes are returned as values; the publisher formats them. The alarm is a function of the scored samples
  * alone. One object, one thread at a time. */
 #ifndef SVI_ALARM_H
@@ -8,11 +13,19 @@
 
 #include "base/archive.h"
 #include "quality/drift.h"
+#include "quality/error_hours.h"
+#include "quality/rise_budget.h"
 
 #define SVI_ALARM_SETTLED 10000 /* samples without a change, after which a level counts as normal */
+#define SVI_ALARM_ROWS    20    /* samples after the change, at least */
 #define SVI_ALARM_SHIFTS  5     /* features named in an alarm, at most */
 
 enum svi_alarm_change { SVI_ALARM_NONE = 0, SVI_ALARM_OPENED, SVI_ALARM_WORSENED, SVI_ALARM_CLOSED };
+
+/* Samples of a stretch, and wrong ones among them. */
+struct svi_alarm_rows {
+    int64_t n, wrong;
+};
 
 /* Shares of wrong samples are 0 to 1. The published figure is that share for classes; for a regression it is
  * the root mean squared error in units of the target. NAN: not known. Read only. */
@@ -21,8 +34,18 @@ struct svi_alarm {
     double rate;              /* false alarms per sample, at most; above 0 while `on` */
     struct svi_drift *errors; /* the change detector; NULL until svi_alarm_make */
     struct svi_drift_moments moments;
-    bool open, adapted;          /* an alarm is open; the last one closed because the stream has settled */
-    int64_t opened;              /* alarms so far */
+    struct svi_error_hours *hours; /* owned, with `errors` */
+    struct svi_rise_budget rises;
+    double policies;    /* streams that share the budget; below 2: this one has it alone */
+    double row_seconds; /* of the next sample: what it counts as in the budget; 0: by its time */
+    bool dated;         /* of the next sample: its time says what hour it is */
+    bool rose;          /* the last sample showed a rise, reported or not */
+    bool published;     /* the open alarm has been reported */
+    bool worse;         /* it has become worse since the last report */
+    double reported_at; /* day of the last report (rises.days) */
+    struct svi_alarm_rows rows_before, rows; /* before it opened, and since the last rise */
+    bool open, adapted; /* an alarm is open, reported or not; the last one closed because it has settled */
+    int64_t opened;     /* alarms so far */
     double share, worst_share;   /* of wrong samples: before the change, and the highest since */
     double before, after, worst; /* the published figure: before, after the last change, highest since */
     double since;                /* time of the first sample after the change, seconds */

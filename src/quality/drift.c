@@ -203,6 +203,16 @@ static inline double drift_level(const struct svi_drift *d, int64_t n) {
     return level > d->floor ? level : d->floor;
 }
 
+double svi_drift_ratio(const struct svi_drift *d, double n1, double p1, double n2, double p2, double fewer) {
+    const double p = (n1 * p1 + n2 * p2) / (n1 + n2), q = 1 - p;
+    const double need = drift_level(d, (int64_t)fmin(n1, n2)) + fewer;
+    if (!(p2 > p1) || !(n1 >= 1) || !(need < INFINITY))
+        return 0;
+    const double ratio =
+        n1 * (drift_term(p1, p) + drift_term(1 - p1, q)) + n2 * (drift_term(p2, p) + drift_term(1 - p2, q));
+    return ratio / drift_dispersion(d, (int64_t)n2) / need;
+}
+
 /* Rules most candidates out by the chi-square bound: the ratio is at most apart^2 / (bound n1 n2). First
  * against the lowest threshold of all, which is precomputed; then against the candidate's own. */
 static inline void drift_try(struct drift_candidates *l, int64_t n2, int64_t w2, int bucket, int recent) {

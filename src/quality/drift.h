@@ -123,6 +123,11 @@ void svi_drift_renew(struct svi_drift *d);
 enum svi_drift_change svi_drift_step(struct svi_drift *d, const struct svi_drift_sample *s);
 void svi_drift_cut(struct svi_drift *d, const struct svi_drift_found *found);
 
+/* The ratio of a rise from n1 samples with a share p1 of wrong ones to n2 with p2, over what it has to reach
+ * after n2 samples; 0 if p2 is not larger. Above 1 it is beyond chance. `fewer`: the threshold is higher by
+ * that, in nats. */
+double svi_drift_ratio(const struct svi_drift *d, double n1, double p1, double n2, double p2, double fewer);
+
 /* Share of wrong samples; NAN when empty. */
 double svi_drift_share(const struct svi_drift_stretch *s);
 

@@ -25,6 +25,7 @@ static inline bool quality_is_priced(const struct svi_quality_stage *q) {
 
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_quality_options *o) {
     svi_alarm_configure(&q->alarm, o->alarm_rate);
+    q->alarm.rises.a_day = o->a_day;
     svi_quality_figures_level(q->figures, o->interval);
     /* Setting prices forgets the class names matched so far, so equal prices are left alone. */
     if (q->prices && strcmp(q->prices->cost.text, o->prices) != 0)

@@ -35,6 +35,7 @@ struct svi_quality_options {
     int64_t window;     /* labelled samples of the windowed figures, 1 to INT32_MAX */
     double interval;    /* regress: coverage of intervals, 0 (none) to 0.999 */
     double alarm_rate;  /* false quality alarms per sample, at most; 0 (no alarm) to 1 */
+    double a_day;       /* budget of alerts a day, of which the alarm may use SVI_RISE_PART; 0: none */
     const char *prices; /* of wrong decisions (decision.h), validated; copied */
 };
 

@@ -36,7 +36,9 @@ static void alert_log_count(struct svi_alert_kind *kinds, const char *kind) {
     }
 }
 
-static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event *event) {
+/* Counts a report of a key: an alert that opens, or an update, for its severity. */
+static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event *event, bool opens) {
+    const char *severity = event->as.alert.severity;
     const uint64_t hash = svi_key_hash(event->key, strlen(event->key));
     int64_t i = 0;
     /* By the hash first; a scan suffices, since alerts are rare. */
@@ -53,7 +55,37 @@ static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event 
         l->keys[l->key_count++] = (struct svi_alert_key){.hash = hash};
         snprintf(l->keys[i].name, sizeof l->keys[i].name, "%s", event->key);
     }
-    l->keys[i].count++;
+    l->keys[i].count += opens;
+    l->keys[i].serious += severity && strcmp(severity, "serious") == 0;
+    l->keys[i].warnings += severity && strcmp(severity, "warning") == 0;
+}
+
+/* Is a worse than b? Equal ones are in the order of their first report. */
+static bool alert_log_is_worse(const struct svi_alert_key *a, const struct svi_alert_key *b) {
+    if (a->serious != b->serious)
+        return a->serious > b->serious;
+    return a->warnings != b->warnings ? a->warnings > b->warnings : a->count > b->count;
+}
+
+int svi_alert_log_worst(const struct svi_alert_log *l, const char **keys, int count) {
+    const struct svi_alert_key *last = NULL;
+    int n = 0;
+    for (; n < count; n++) {
+        const struct svi_alert_key *worst = NULL;
+        for (const struct svi_alert_key *k = l->keys; k < l->keys + l->key_count; k++) {
+            /* After the last one taken: less bad, or equal and later. */
+            if (last && !alert_log_is_worse(last, k) && (alert_log_is_worse(k, last) || k <= last))
+                continue;
+            worst = !worst || alert_log_is_worse(k, worst) ? k : worst;
+        }
+        if (!worst)
+            break;
+        keys[n] = worst->name;
+        last = worst;
+    }
+    if (n == 0 && count > 0 && l->first_key[0])
+        keys[n++] = l->first_key;
+    return n;
 }
 
 static struct svi_alert_episode *alert_log_find(struct svi_alert_log *l, const char *key, int64_t alert) {
@@ -153,8 +185,9 @@ static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_even
         svi_progress_clear(l->progress);
     if (known)
         svi_human_span(span, l->by_rows, lasted);
-    fprintf(l->lines, "%-19s  #%" PRId64 " %s%s%s: %s\n", svi_human_place(when, l->by_rows, at), a->alert,
-            closes ? "closed" : a->state, known ? " after " : "", span, a->text ? a->text : "");
+    fprintf(l->lines, "%-19s  %s%" PRId64 " %s%s%s: %s\n", svi_human_place(when, l->by_rows, at),
+            a->reason ? "mute " : "#", a->reason ? a->mute : a->alert, closes ? "closed" : a->state,
+            known ? " after " : "", span, a->text ? a->text : "");
 }
 
 /* Packs one event for programs. Beyond SVI_ALERT_LOG_EVENTS they are only counted, so that memory stays
@@ -193,14 +226,19 @@ static void alert_log_alert(struct svi_alert_log *l, const struct svi_event *eve
     const bool opens = strcmp(a->state, "open") == 0, closes = strcmp(a->state, "close") == 0;
     struct svi_alert_episode *episode =
         opens ? alert_log_open(l, event->key, a->alert, at) : alert_log_find(l, event->key, a->alert);
-    if (opens && event->key)
-        alert_log_count_key(l, event);
+    if (!closes && event->key)
+        alert_log_count_key(l, event, opens);
     if (l->lines)
         alert_log_print(l, a, at, closes && episode ? at - episode->opened : NAN);
     if (l->keeps)
         alert_log_keep(l, event, at);
-    if (l->plot && opens)
-        svi_alert_plot_mark(l->plot, a);
+    for (int i = 0; i < l->plot_count; i++)
+        if (svi_alert_plot_is_of(&l->plots[i], event->key) && opens)
+            svi_alert_plot_mark(&l->plots[i], at, a);
+        else if (svi_alert_plot_is_of(&l->plots[i], event->key) && closes)
+            svi_alert_plot_close(&l->plots[i], at, a->alert);
+    if (a->reason) /* the end of a mute is no alert */
+        return;
     if (closes)
         alert_log_close(l, episode, at);
     else
@@ -217,8 +255,11 @@ void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event) 
     l->first = l->rows == 0 ? at : fmin(l->first, at);
     l->last = l->rows == 0 ? at : fmax(l->last, at);
     l->rows++;
-    if (l->plot)
-        svi_alert_plot_add(l->plot, at, event->as.score.x, event->as.score.d);
+    if (event->key && !l->first_key[0])
+        snprintf(l->first_key, sizeof l->first_key, "%s", event->key);
+    for (int i = 0; i < l->plot_count; i++)
+        if (svi_alert_plot_is_of(&l->plots[i], event->key))
+            svi_alert_plot_add(&l->plots[i], at, event);
 }
 
 void svi_alert_log_end(struct svi_alert_log *l) {
@@ -231,7 +272,9 @@ void svi_alert_log_reset(struct svi_alert_log *l) {
     struct svi_alert_log empty = {.lines = l->lines,
                                   .progress = l->progress,
                                   .incidents = l->incidents,
-                                  .plot = l->plot,
+                                  .plots = l->plots,
+                                  .plot_count = l->plot_count,
+                                  .silent = l->silent,
                                   .keeps = l->keeps,
                                   .by_rows = l->by_rows,
                                   .open = l->open,
@@ -243,8 +286,8 @@ void svi_alert_log_reset(struct svi_alert_log *l) {
     *l = empty;
     if (l->incidents)
         svi_incidents_reset(l->incidents);
-    if (l->plot)
-        memset(l->plot, 0, sizeof *l->plot);
+    for (int i = 0; i < l->plot_count; i++)
+        svi_alert_plot_reset(&l->plots[i]);
 }
 
 void svi_alert_log_clear(struct svi_alert_log *l) {

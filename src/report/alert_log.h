@@ -41,6 +41,7 @@ struct svi_alert_kind {
 struct svi_alert_key {
     uint64_t hash;
     int64_t count;
+    int64_t serious, warnings; /* reports of that severity, updates too */
     char name[SVS_KEY_MAX + 1];
 };
 
@@ -49,9 +50,11 @@ struct svi_alert_log {
     FILE *lines;                     /* NULL = none */
     struct svi_progress *progress;   /* cleared before a line is printed; may be NULL */
     struct svi_incidents *incidents; /* NULL = none */
-    struct svi_alert_plot *plot;     /* NULL = none */
-    bool keeps;                      /* store events for programs */
-    bool by_rows;                    /* the samples have no times: row numbers stand for them */
+    struct svi_alert_plot *plots;    /* [plot_count] */
+    int plot_count;
+    bool silent;  /* the same rows again: passes repeat no message */
+    bool keeps;   /* store events for programs */
+    bool by_rows; /* the samples have no times: row numbers stand for them */
 
     int64_t rows;
     double first, last; /* earliest and latest: seconds since 1970, or rows */
@@ -61,7 +64,8 @@ struct svi_alert_log {
     struct svi_alert_kind kinds[SVI_ALERT_LOG_KINDS], judges[SVI_ALERT_LOG_KINDS];
     struct svi_alert_key *keys; /* in the order of their first report */
     int64_t key_count, key_capacity;
-    struct svi_alert_episode *open; /* the open alerts */
+    char first_key[SVS_KEY_MAX + 1]; /* of the first row with a key; "" = no row has one */
+    struct svi_alert_episode *open;  /* the open alerts */
     int64_t open_count, open_capacity;
     struct svi_bytes events; /* a msgpack map each */
     int64_t event_count, events_left_out;
@@ -71,6 +75,11 @@ struct svi_alert_log {
 
 /* Takes score and alert events; ignores others. */
 void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event);
+
+/* The keys whose alerts are the worst, at most `count` of those counted, the worst first: those with most
+ * reports that are serious, then with most warnings, then with most alerts. Without alerts the key of the
+ * first row. Returns their number, 0 for a stream without keys. */
+int svi_alert_log_worst(const struct svi_alert_log *l, const char **keys, int count);
 
 /* Call after the last row: alerts still open stay open. */
 void svi_alert_log_end(struct svi_alert_log *l);

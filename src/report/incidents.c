@@ -371,10 +371,11 @@ svs_code svi_incidents_figures(const struct svi_incidents *in, double first, dou
     return SVS_OK;
 }
 
-bool svi_incidents_cover(const struct svi_incidents *in, double from, double to) {
+bool svi_incidents_cover(const struct svi_incidents *in, const char *key, double from, double to) {
     /* incidents of different keys may overlap, so the search below does not apply */
     for (int64_t i = 0; i < in->count && in->keyed; i++)
-        if (in->of[i].start <= to && incident_end(&in->of[i]) >= from)
+        if ((!key || strcmp(in->of[i].key, key) == 0) && in->of[i].start <= to &&
+            incident_end(&in->of[i]) >= from)
             return true;
     const int64_t begun = in->keyed ? 0 : incidents_after(in, 0, in->count, NULL, to);
     return begun > 0 && incident_end(&in->of[begun - 1]) >= from;

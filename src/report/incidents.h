@@ -77,7 +77,7 @@ svs_code svi_incidents_figures(const struct svi_incidents *in, double first, dou
 bool svi_incident_inside(const struct svi_incident *i, double first, double last);
 double svi_incident_delay(const struct svi_incident *i, double first);
 
-/* Does any incident overlap [from, to]? */
-bool svi_incidents_cover(const struct svi_incidents *in, double from, double to);
+/* Does an incident overlap [from, to]? key: of this key, if incidents have keys; NULL: any. */
+bool svi_incidents_cover(const struct svi_incidents *in, const char *key, double from, double to);
 
 #endif

@@ -29,15 +29,35 @@ struct svi_plot_series {
     const char *title; /* in the legend; NULL = none */
 };
 
+/* A dot of a panel that has a range. */
+struct svi_plot_dot {
+    double x, y; /* y NAN: on the x axis */
+};
+
+/* A pale box of a panel that has a range, behind its lines; infinite ends reach the edge of the panel. */
+struct svi_plot_box {
+    double first, last; /* x */
+    double low, high;
+};
+
 struct svi_plot_panel {
     const char *label; /* of the y axis, any text */
     double low, high;  /* range of the y axis; equal = automatic */
     const struct svi_plot_series *series;
     int count;
+    const char *title; /* above the panel, any text; NULL = none */
+    int64_t n;         /* points of its own, 0 = those of the plot: ... */
+    const void *user;  /* ... `point` is called with this */
+    const struct svi_plot_dot *dots;
+    int dot_count;
+    const char *dot_title; /* in the legend; NULL = none */
+    const struct svi_plot_box *boxes;
+    int box_count;
+    const char *box_title;
 };
 
 struct svi_plot {
-    int64_t n; /* at least 1 */
+    int64_t n; /* at least 1, unless all panels have points of their own */
     int columns;
     /* Fills point i: its x (NAN: skip it) and its values. */
     void (*point)(const void *user, int64_t i, double *x, double *values);

@@ -76,6 +76,14 @@ static svs_code preview_take_budgets(struct svi_preview *l, const struct svi_set
     return code;
 }
 
+/* Replaces the plots by `count` empty ones. */
+static svs_code preview_make_plots(struct svi_preview *l, int count, svs_error *err) {
+    svi_free(l->plots);
+    l->plots = svi_alloc_array((size_t)count, sizeof *l->plots);
+    l->plot_count = l->plots ? count : 0;
+    return l->plots ? SVS_OK : svi_fail_memory(err, "the plot");
+}
+
 svs_code svi_preview_begin(struct svi_preview *l, const struct svi_preview_options *o,
                            const struct svi_settings *s, svs_error *err) {
     l->o = *o;
@@ -86,17 +94,20 @@ svs_code svi_preview_begin(struct svi_preview *l, const struct svi_preview_optio
         code = svi_incidents_read(&l->incidents, o->incidents, o->tolerance, err);
     if (code == SVS_OK)
         code = preview_take_budgets(l, s, err);
-    if (code == SVS_OK && o->plot && !(l->plot = svi_alloc(sizeof *l->plot)))
-        code = svi_fail_memory(err, "the plot");
-    return code;
+    if (code == SVS_OK && o->plot && o->once && s && svi_settings_keyed(s))
+        code = svi_fail(err, SVS_SETTING,
+                        "--plot with keys reads the rows twice, first to find the worst keys, and standard "
+                        "input has them once: give a file");
+    return code == SVS_OK && o->plot ? preview_make_plots(l, 1, err) : code;
 }
 
 void svi_preview_clear(struct svi_preview *l) {
     svi_incidents_clear(&l->incidents);
     svi_alert_log_clear(&l->log);
     svi_bytes_clear(&l->json);
-    svi_free(l->plot);
-    l->plot = NULL;
+    svi_free(l->plots);
+    l->plots = NULL;
+    l->plot_count = 0;
 }
 
 /* ---- for passes */
@@ -117,8 +128,13 @@ void svi_preview_end_pass(struct svi_alert_log *log, svi_stream *stream) {
     svi_alert_log_end(log);
     if (log->progress)
         svi_progress_clear(log->progress);
-    if (log->plot)
-        svi_alert_plot_names(log->plot, &svi_engine_schema(svi_stream_root(stream))->shape);
+    for (int i = 0; i < log->plot_count; i++) {
+        /* Each key has its own columns; the root has none of them. */
+        svs_error none;
+        svi_engine *of = log->plots[i].keyed ? svi_stream_engine(stream, log->plots[i].key, &none) : NULL;
+        of = of ? of : svi_stream_root(stream);
+        svi_alert_plot_names(&log->plots[i], &svi_engine_schema(of)->shape);
+    }
 }
 
 /* ---- figures */
@@ -446,15 +462,42 @@ static svs_code preview_check_incidents(const struct svi_preview *l, svs_error *
                     preview_moment(l, c, in->of[0].start), preview_moment(l, d, in->of[in->count - 1].start));
 }
 
+/* Draws the plot. Which keys are the worst is known only after a pass, and the rows of all keys would not fit
+ * into memory, so a stream with keys runs once more for the rows of these. */
+static svs_code preview_plot(struct svi_preview *l, svi_preview_pass *pass, void *user, svs_error *err) {
+    const char *keys[SVI_ALERT_PLOT_KEYS];
+    const int count = svi_alert_log_worst(&l->log, keys, SVI_ALERT_PLOT_KEYS);
+    struct svi_alert_log again = {.progress = l->log.progress, .silent = true};
+    svs_code code = SVS_OK;
+    if (count > 0)
+        code = preview_make_plots(l, count, err);
+    for (int i = 0; i < count && code == SVS_OK; i++) {
+        l->plots[i].keyed = true;
+        snprintf(l->plots[i].key, sizeof l->plots[i].key, "%s", keys[i]);
+    }
+    again.plots = l->plots;
+    again.plot_count = l->plot_count;
+    if (count > 0 && code == SVS_OK)
+        code = pass(user, NULL, &again, err);
+    if (code == SVS_OK)
+        code =
+            svi_alert_plot_write(l->plots, l->plot_count, l->o.plot, l->log.by_rows, l->log.incidents, err);
+    svi_alert_log_clear(&again);
+    return code;
+}
+
 static svs_code preview_first(struct svi_preview *l, svi_preview_pass *pass, void *user, svs_error *err) {
     l->log.lines = l->o.json ? NULL : stdout;
     l->log.keeps = l->o.json;
-    l->log.plot = l->plot;
+    l->log.plots = l->plots;
+    l->log.plot_count = l->plot_count;
     svs_code code = pass(user, NULL, &l->log, err);
     if (code == SVS_OK)
         code = preview_settle(l, NULL, &l->result[0], err);
-    if (code == SVS_OK && l->plot)
-        code = svi_alert_plot_write(l->plot, l->o.plot, l->log.by_rows, l->log.incidents, err);
+    l->log.plots = NULL; /* from here on preview_plot may replace them */
+    l->log.plot_count = 0;
+    if (code == SVS_OK && l->o.plot)
+        code = preview_plot(l, pass, user, err);
     /* Packed now: the further passes reuse the log. */
     if (code == SVS_OK && l->o.json)
         return preview_pack(l, err);
@@ -482,7 +525,6 @@ svs_code svi_preview_run(struct svi_preview *l, svi_preview_pass *pass, void *us
     /* Results of the first pass appear before the others, which may take as long each. */
     fflush(stdout);
     l->log.lines = NULL;
-    l->log.plot = NULL;
     l->log.keeps = false;
     for (int i = 0; i < l->budget_count && code == SVS_OK; i++) {
         /* The first pass had this budget already. */

@@ -25,7 +25,8 @@ struct svi_preview_options {
 };
 
 /* Runs the stream over all rows with this budget (NULL: that of the settings), and passes every event to
- * svi_alert_log_take. Must call svi_preview_without_times before the first event if samples have no times,
+ * svi_alert_log_take. Where log->silent, the same rows come again, and what was reported of them is not
+ * repeated. Must call svi_preview_without_times before the first event if samples have no times,
  * and svi_preview_end_pass after the last one. */
 typedef svs_code svi_preview_pass(void *user, const char *budget, struct svi_alert_log *log, svs_error *err);
 
@@ -46,8 +47,9 @@ struct svi_preview {
     int budget_count;
     char set[SVI_PREVIEW_BUDGET]; /* budget of the settings, if known: not run twice; else "" */
     struct svi_preview_result result[1 + SVI_PREVIEW_BUDGETS_MAX]; /* by the settings, then by each budget */
-    struct svi_alert_log log;                                   /* reused by all passes */
-    struct svi_alert_plot *plot;
+    struct svi_alert_log log;                                      /* reused by all passes */
+    struct svi_alert_plot *plots;                                  /* [plot_count] */
+    int plot_count;
     struct svi_bytes json;
 };
 

@@ -135,11 +135,16 @@ svs_code svi_quality_plot_write(struct svi_quality_plot *p, const char *path, sv
     if (p->count > 0 && p->open < p->per)
         quality_plot_take_figures(&p->of[p->count - 1], stream);
     if (quality_plot_range(p, value, &low, &high))
-        panels[count++] = (struct svi_plot_panel){value ? "rmse over the window" : "quality over the window",
-                                                  low, high, lines, value ? 2 : 3};
+        panels[count++] =
+            (struct svi_plot_panel){.label = value ? "rmse over the window" : "quality over the window",
+                                    .low = low,
+                                    .high = high,
+                                    .series = lines,
+                                    .count = value ? 2 : 3};
     /* A panel is shown only if it has data. */
     if (svi_stream_settings(stream)->novelty != SVI_NOVELTY_NONE && quality_plot_judged(p))
-        panels[count++] = (struct svi_plot_panel){"novelty", 0, 1.05, novelty, 2};
+        panels[count++] =
+            (struct svi_plot_panel){.label = "novelty", .high = 1.05, .series = novelty, .count = 2};
     if (count == 0)
         return svi_fail(
             err, SVS_INVALID,

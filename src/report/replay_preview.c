@@ -66,8 +66,8 @@ svs_code svi_replay_preview_pass(void *user, const char *budget, struct svi_aler
                                      .score_all = true,
                                      .again = replay_preview_again,
                                      .turn = replay_preview_turn,
-                                     .log = l->quiet || budget ? NULL : stderr};
-    svi_progress_begin(&l->progress, l->quiet);
+                                     .log = l->quiet || budget || log->silent ? NULL : stderr};
+    svi_progress_begin(&l->progress, l->quiet || log->silent);
     l->log = log;
     l->budget = budget;
     /* The first pass without changed settings replays the journal as it was recorded. */

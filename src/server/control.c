@@ -98,6 +98,8 @@ static svs_code op_apply(struct request *r) {
     SVI_TRY(apply_to_engine(r, &count));
     if (r->command.op == SVI_COMMAND_FORGET)
         svi_put_int(r->reply, "count", count);
+    if (r->command.op == SVI_COMMAND_ALERT)
+        svi_put_int(r->reply, "alert", count);
     return SVS_OK;
 }
 
@@ -492,6 +494,86 @@ static svs_code op_keys(struct request *r) {
     return SVS_OK;
 }
 
+/* ---- mutes */
+
+static void reply_mute(const struct request *r, const struct svi_mute *m) {
+    const struct svi_open_map map = svi_pack_open(r->reply);
+    const int64_t keys = svi_stream_mute_keys(r->control->stream, m);
+    svi_put_int(r->reply, "id", m->id);
+    if (keys >= 0) {
+        svi_put_text(r->reply, "key", m->key);
+        svi_put_int(r->reply, "keys", keys);
+    }
+    svi_put_text(r->reply, "sensor", m->sensor);
+    svi_put_real(r->reply, "since", m->since);
+    svi_put_real(r->reply, "until", m->until);
+    svi_put_text(r->reply, "reason", m->reason);
+    svi_put_text(r->reply, "who", m->who);
+    svi_put_bool(r->reply, "learn", m->learn);
+    svi_put_int(r->reply, "alerts", m->found);
+    svi_put_int(r->reply, "held", m->held);
+    svi_pack_close(r->reply, map);
+}
+
+static svs_code op_mute(struct request *r) {
+    SVI_TRY(apply_to_engine(r, NULL));
+    const struct svi_mutes *m = svi_stream_mutes(r->control->stream);
+    const struct svi_mute *made = m->at[m->count - 1];
+    svi_pack_key(r->reply, "mute");
+    reply_mute(r, made);
+    if (svi_stream_mute_keys(r->control->stream, made) == 0)
+        svi_put_text(r->reply, "note", "no key has that name yet: it is muted when it begins");
+    return SVS_OK;
+}
+
+static svs_code op_mutes(struct request *r) {
+    const struct svi_mutes *m = svi_stream_mutes(r->control->stream);
+    svi_put_array(r->reply, "mutes", (size_t)svi_mutes_active(m));
+    for (int i = 0; i < m->count; i++)
+        if (!m->at[i]->ended)
+            reply_mute(r, m->at[i]);
+    return SVS_OK;
+}
+
+/* ---- the alerts that are kept */
+
+static svs_code fail_alerts(struct request *r, const char *what) {
+    return svi_fail(r->err, SVS_WRONG_TYPE, "%s", what);
+}
+
+/* Which alerts. `since` and `epoch` belong together: numbers of another epoch say nothing about this one. */
+static svs_code alert_query_of(struct request *r, struct svi_alert_query *q, bool *reset) {
+    const struct svi_command *c = &r->command;
+    const uint64_t epoch = svi_stream_epoch(r->control->stream);
+    *q = (struct svi_alert_query){.key = r->key[0] ? r->key : NULL, .limit = SVI_KEPT_ANSWER};
+    if (c->since.type != SVI_ITEM_TYPE_COUNT && (c->since.type != SVI_INT || c->since.i < 0))
+        return fail_alerts(
+            r, "since is the number of the last alert event that is known, a whole number from 0");
+    if (c->limit.type != SVI_ITEM_TYPE_COUNT &&
+        (c->limit.type != SVI_INT || c->limit.i < 0 || c->limit.i > SVI_KEPT_ANSWER_MAX))
+        return svi_fail(r->err, SVS_WRONG_TYPE, "limit is a whole number from 0 to %d", SVI_KEPT_ANSWER_MAX);
+    if (c->epoch.type != SVI_ITEM_TYPE_COUNT && c->epoch.type != SVI_INT && c->epoch.type != SVI_HUGE_INT)
+        return fail_alerts(r, "epoch is that of the events that are known, a whole number");
+    q->since = c->since.type == SVI_INT ? (uint64_t)c->since.i : 0;
+    q->limit = c->limit.type == SVI_INT ? c->limit.i : q->limit;
+    const bool other = (c->epoch.type == SVI_INT && (uint64_t)c->epoch.i != epoch) ||
+                       (c->epoch.type == SVI_HUGE_INT && c->epoch.r != (double)epoch);
+    *reset = other || q->since > svi_kept_alerts_last(svi_stream_alerts(r->control->stream));
+    if (*reset)
+        q->since = 0;
+    return SVS_OK;
+}
+
+static svs_code op_alerts(struct request *r) {
+    struct svi_alert_query q;
+    bool reset = false;
+    SVI_TRY(alert_query_of(r, &q, &reset));
+    svi_put_uint(r->reply, "epoch", svi_stream_epoch(r->control->stream));
+    svi_put_bool(r->reply, "reset", reset);
+    svi_kept_alerts_put(svi_stream_alerts(r->control->stream), &q, r->reply);
+    return SVS_OK;
+}
+
 static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_STATUS] = op_status,   [SVI_COMMAND_CONFIG] = op_config, [SVI_COMMAND_MODEL] = op_model,
     [SVI_COMMAND_PUBLISH] = op_apply,   [SVI_COMMAND_FORGET] = op_apply,  [SVI_COMMAND_LABEL] = op_apply,
@@ -499,7 +581,8 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_STOP] = op_stop,       [SVI_COMMAND_REFIT] = op_apply,   [SVI_COMMAND_SAVE] = op_save,
     [SVI_COMMAND_SCORE] = op_score,     [SVI_COMMAND_LOAD] = op_load,     [SVI_COMMAND_PRUNE] = op_prune,
     [SVI_COMMAND_COLUMNS] = op_columns, [SVI_COMMAND_TUNE] = op_tune,     [SVI_COMMAND_BANK] = op_bank,
-    [SVI_COMMAND_KEYS] = op_keys,
+    [SVI_COMMAND_KEYS] = op_keys,       [SVI_COMMAND_MUTE] = op_mute,     [SVI_COMMAND_MUTES] = op_mutes,
+    [SVI_COMMAND_UNMUTE] = op_apply,    [SVI_COMMAND_ALERTS] = op_alerts,
 };
 
 /* Finds the engine that a request addresses. Operations on the whole stream accept no key. `config` without
@@ -508,14 +591,20 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
 static svs_code find_engine(struct request *r) {
     static const bool whole[SVI_COMMAND_COUNT] = {
         [SVI_COMMAND_CONFIG] = true, [SVI_COMMAND_REFIT] = true, [SVI_COMMAND_LOAD] = true,
-        [SVI_COMMAND_SAVE] = true,   [SVI_COMMAND_STOP] = true,  [SVI_COMMAND_KEYS] = true};
+        [SVI_COMMAND_SAVE] = true,   [SVI_COMMAND_STOP] = true,  [SVI_COMMAND_KEYS] = true,
+        [SVI_COMMAND_MUTES] = true,  [SVI_COMMAND_UNMUTE] = true};
     const bool reads = r->command.op == SVI_COMMAND_CONFIG && !r->command.has_set; /* reads only */
     const bool keyed = r->command.key.length > 0 && svi_settings_keyed(r->control->settings);
     if (keyed && whole[r->command.op] && !reads)
         return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole%s: leave out key",
                         svi_command_name(r->command.op),
                         r->command.op == SVI_COMMAND_CONFIG ? ", all its keys have the same settings" : "");
-    if (r->command.op == SVI_COMMAND_SCORE) /* each sample may have another key */
+    if (r->command.op == SVI_COMMAND_MUTE) { /* its key is a pattern, and may have no engine yet */
+        r->engine = svi_stream_root(r->control->stream);
+        return SVS_OK;
+    }
+    /* Each sample may have another key, and alerts are kept of keys that have been dropped. */
+    if (r->command.op == SVI_COMMAND_SCORE || r->command.op == SVI_COMMAND_ALERTS)
         return svi_stream_key_of(r->control->stream, &r->command, r->key, r->err);
     r->engine = svi_stream_engine_of(r->control->stream, &r->command, r->key, r->err);
     return r->engine ? SVS_OK : r->err->code;

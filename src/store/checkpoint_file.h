@@ -18,7 +18,7 @@
 #include "base/bytes.h"
 #include "store/journal.h"
 
-#define SVI_SECTIONS_MAX   32
+#define SVI_SECTIONS_MAX   40
 #define SVI_OBJECTS_MAX    1024                  /* pieces of sections */
 #define SVI_CHECKPOINT_MAX ((uint64_t)256 << 30) /* bytes; a larger file is neither written nor accepted */
 #define SVI_HASH_TEXT      33                    /* 32 hex digits and NUL */

@@ -39,7 +39,8 @@ struct svi_key_figures {
     double quiet;         /* seconds after its last row */
     struct svi_key_finds finds;
     bool out_of_memory;   /* svi_engine_out_of_memory */
-    int columns, classes; /* of its engine; not in its record */
+    int columns, classes; /* of its engine; not in its record, like the next one */
+    double ts;            /* event time of its last sample */
 };
 
 /* The stream's own data about a key. */

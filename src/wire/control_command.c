@@ -56,7 +56,7 @@ static const char *similar_command(const char *name, const char *const *names) {
 
 static svs_code unknown_command(const char *name, svs_error *err) {
     const char *names[SVI_COMMAND_COUNT + 1];
-    char all[200] = "";
+    char all[240] = "";
     int count = 0;
     for (int i = 0; i < SVI_COMMAND_COUNT; i++)
         names[count++] = commands[i].name;
@@ -75,20 +75,14 @@ static svs_code unknown_command(const char *name, svs_error *err) {
 static const struct command_part {
     const char *name;
     size_t to; /* in struct svi_command */
-} items[] = {{"id", AT(id)},
-             {"key", AT(key)},
-             {"y", AT(y)},
-             {"alert", AT(alert)},
-             {"verdict", AT(verdict)},
-             {"checkpoint", AT(checkpoint)},
-             {"without", AT(without)},
-             {"like", AT(like)},
-             {"prefix", AT(prefix)},
-             {"limit", AT(limit)},
-             {"sort", AT(sort)},
-             {"silent", AT(silent)},
-             {"rows", AT(rows)},
-             {NULL, 0}},
+} items[] = {{"id", AT(id)},           {"key", AT(key)},         {"y", AT(y)},
+             {"alert", AT(alert)},     {"verdict", AT(verdict)}, {"checkpoint", AT(checkpoint)},
+             {"by", AT(by)},           {"since", AT(since)},     {"epoch", AT(epoch)},
+             {"without", AT(without)}, {"like", AT(like)},       {"prefix", AT(prefix)},
+             {"limit", AT(limit)},     {"sort", AT(sort)},       {"silent", AT(silent)},
+             {"rows", AT(rows)},       {"name", AT(name)},       {"sensor", AT(sensor)},
+             {"for", AT(lasts)},       {"reason", AT(reason)},   {"who", AT(who)},
+             {"learn", AT(learn)},     {"mute", AT(mute)},       {NULL, 0}},
   flags[] = {{"relearn", AT(relearn)}, {"loo", AT(loo)}, {"yes", AT(yes)}, {"open", AT(open)}, {NULL, 0}};
 
 static void *command_part(struct svi_command *c, const struct command_part *parts,
@@ -195,11 +189,28 @@ svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error 
 svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool *is_true, svs_error *err) {
     /* A command line sends words, programs send a bool: both count. */
     const bool yes = svi_item_is(&c->verdict, "true"), no = svi_item_is(&c->verdict, "false");
-    if (c->alert.type != SVI_INT || c->alert.i < 1)
-        return svi_fail(err, SVS_WRONG_TYPE, "alert must be given: the number of an alert event, from 1");
+    const bool given = c->alert.type != SVI_ITEM_TYPE_COUNT;
+    if (given && (c->alert.type != SVI_INT || c->alert.i < 1))
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "alert is the number of an alert event, from 1; without it the last one is meant");
     if (c->verdict.type != SVI_BOOL && !yes && !no)
         return svi_fail(err, SVS_WRONG_TYPE, "verdict must be given: true, or false where nothing was wrong");
-    *number = c->alert.i;
+    *number = given ? c->alert.i : 0;
     *is_true = c->verdict.type == SVI_BOOL ? c->verdict.i != 0 : yes;
+    return SVS_OK;
+}
+
+svs_code svi_command_by(const struct svi_command *c, char *by, svs_error *err) {
+    const svs_value v = svi_item_value(&c->by);
+    by[0] = '\0';
+    if (c->by.type == SVI_ITEM_TYPE_COUNT)
+        return SVS_OK;
+    if (c->by.type != SVI_STRING || !is_good_text(v) || memchr(v.as.s, 0, v.length))
+        return svi_fail(
+            err, SVS_WRONG_TYPE,
+            "by is the name of the person who gives the verdict: a string of 1 to %d bytes of UTF-8",
+            SVS_NAME_MAX);
+    memcpy(by, v.as.s, v.length);
+    by[v.length] = '\0';
     return SVS_OK;
 }

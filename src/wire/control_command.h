@@ -27,7 +27,11 @@
     X(BANK, bank, NEVER)                                                                                     \
     X(ALERT, alert, ALWAYS)                                                                                  \
     X(DROP, drop, ALWAYS)                                                                                    \
-    X(KEYS, keys, NEVER)
+    X(KEYS, keys, NEVER)                                                                                     \
+    X(MUTE, mute, ALWAYS)                                                                                    \
+    X(MUTES, mutes, NEVER)                                                                                   \
+    X(UNMUTE, unmute, ALWAYS)                                                                                \
+    X(ALERTS, alerts, NEVER)
 
 enum svi_command_op {
 #define X(constant, name, changes) SVI_COMMAND_##constant,
@@ -40,10 +44,13 @@ struct svi_command {
     enum svi_command_op op;
     const uint8_t *bytes; /* the request; not owned */
     size_t size;
-    struct svi_item id, y, key;     /* of all operations; an absent item has type SVI_ITEM_TYPE_COUNT */
-    struct svi_item alert, verdict; /* of alert */
+    struct svi_item id, y, key;         /* of all operations; an absent item has type SVI_ITEM_TYPE_COUNT */
+    struct svi_item alert, verdict, by; /* of alert */
+    struct svi_item since, epoch;       /* of alerts, with limit */
     struct svi_item like, prefix, limit, sort, silent, rows; /* of keys */
     bool open;                                               /* of keys: true was given */
+    struct svi_item name, sensor, lasts, reason, who, learn; /* of mute; `lasts`: the key `for` */
+    struct svi_item mute;                                    /* of unmute */
     bool yes;                                                /* of reset: true was given */
     struct svi_item checkpoint, without; /* of load: which checkpoint, and the source to leave out */
     bool relearn;                        /* of load: true was given */
@@ -72,8 +79,11 @@ const char *svi_command_name(enum svi_command_op op);
 svs_code svi_command_id(const struct svi_command *c, svs_value *id, svs_error *err);
 svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error *err);
 
-/* Of alert: the number of the episode (from 1) and the verdict on it. SVS_WRONG_TYPE. */
+/* Of alert: the number of the episode (from 1; 0: none is given) and the verdict on it. SVS_WRONG_TYPE. */
 svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool *is_true, svs_error *err);
+
+/* Of alert: who gives the verdict, at most SVS_NAME_MAX bytes and NUL; "": not stated. SVS_WRONG_TYPE. */
+svs_code svi_command_by(const struct svi_command *c, char *by, svs_error *err);
 
 /* A scalar as a value: bools and integral reals become integers; SVS_NONE for anything else. Strings are not
  * copied. */

@@ -7,6 +7,7 @@
  * The last part encodes samples as producers send them. */
 #include "wire/event.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,13 +91,15 @@ svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, 
 
 /* ---- events: one function a topic, after the keys that all have */
 
+/* An event that is only kept has no `seq`: those of its topic count what was published. */
 static void put_common(struct svi_pack *p, const struct svi_event *e) {
     svi_put_int(p, "v", PROTOCOL);
     svi_put_text(p, "stream", e->stream);
     if (e->key)
         svi_put_text(p, "key", e->key);
     svi_put_uint(p, "epoch", e->epoch);
-    svi_put_uint(p, "seq", e->seq);
+    if (e->topic != SVI_TOPIC_ALERT || !e->as.alert.kept_only)
+        svi_put_uint(p, "seq", e->seq);
     svi_put_real(p, "ts", e->ts);
 }
 
@@ -132,6 +135,7 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
         svi_put_real(p, "p", e->as.score.p);
         svi_put_real(p, "alarm", e->as.score.alarm);
         svi_put_real(p, "surprise", e->as.score.surprise);
+        svi_put_real(p, "anomaly", e->as.score.anomaly);
     }
     /* A score states the version of the model that made it, so that a subscriber can reproduce it. */
     svi_put_uint(p, "model", e->as.score.version);
@@ -148,15 +152,46 @@ static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
     svi_put_score(p, e, NULL);
 }
 
-static void put_contribution(struct svi_pack *p, const struct svi_contribution *c) {
-    svi_pack_map(p, 4);
+static void put_feature(struct svi_pack *p, const struct svi_contribution *c) {
     if (c->feature)
         svi_put_text(p, "feature", c->feature);
     else
         svi_put_int(p, "feature", c->column);
+}
+
+static void put_contribution(struct svi_pack *p, const struct svi_contribution *c) {
+    svi_pack_map(p, 4);
+    put_feature(p, c);
     svi_put_real(p, "value", c->value);
     svi_put_reals(p, "normal", (const double[]){c->low, c->high}, 2);
     svi_put_real(p, "contribution", c->adds);
+}
+
+/* Packed float32, or float64 where float32 would not tell a thousandth of their range apart, as of a counter
+ * near 1e9. */
+static void put_packed(struct svi_pack *p, const char *key, const double *v, int count) {
+    double low = INFINITY, high = -INFINITY, largest = 0;
+    for (int i = 0; i < count; i++) {
+        low = fmin(low, v[i]);
+        high = fmax(high, v[i]);
+        largest = fmax(largest, fabs(v[i]));
+    }
+    svi_pack_key(p, key);
+    if (largest < FLT_MAX && (!(high > low) || largest * FLT_EPSILON < (high - low) / 1000))
+        svi_pack_floats(p, v, (size_t)count);
+    else
+        svi_pack_doubles(p, v, (size_t)count);
+}
+
+static void put_histories(struct svi_pack *p, const struct svi_alert_event *a) {
+    svi_put_array(p, "history", (size_t)a->history_count);
+    for (int i = 0; i < a->history_count; i++) {
+        const struct svi_feature_history *h = &a->history[i];
+        svi_pack_map(p, 3);
+        put_feature(p, &a->top[i]);
+        svi_put_doubles(p, "times", h->times, (size_t)h->count);
+        put_packed(p, "values", h->values, h->count);
+    }
 }
 
 static void put_detector(struct svi_pack *p, const struct svi_alert_event *a) {
@@ -177,16 +212,36 @@ static void put_keys(struct svi_pack *p, const struct svi_alert_event *a) {
         svi_pack_int(p, a->alerts[i]);
 }
 
+/* What a person has said of an alert: none of what was measured. */
+static void put_verdict(struct svi_pack *p, const struct svi_alert_event *a) {
+    svi_put_bool(p, "verdict", a->confirmed);
+    if (a->by)
+        svi_put_text(p, "by", a->by);
+    svi_put_text(p, "text", a->text);
+}
+
 /* An alert of a rule, of quality or of novelty: each kind has its own keys between the common ones. */
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     const struct svi_alert_event *a = &e->as.alert;
+    if (a->number > 0)
+        svi_put_uint(p, "number", a->number);
     svi_put_text(p, "kind", a->kind);
     svi_put_int(p, "alert", a->alert);
     svi_put_text(p, "state", a->state);
+    if (strcmp(a->state, SVI_ALERT_VERDICT) == 0) {
+        put_verdict(p, a);
+        return;
+    }
     svi_put_value(p, "id", a->id);
-    if (a->rule) {
+    if (a->reason) {
+        svi_put_int(p, "mute", a->mute);
+        svi_put_int(p, "found", a->found);
+        svi_put_int(p, "still_open", a->still_open);
+        svi_put_text(p, "reason", a->reason);
+    } else if (a->rule) {
         svi_put_text(p, "rule", a->rule);
         svi_put_int(p, "sensors", a->sensors);
+        svi_put_text(p, "severity", a->severity);
     } else if (a->measure) {
         svi_put_text(p, "measure", a->measure);
         svi_put_real(p, "before", a->before);
@@ -206,6 +261,9 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     svi_put_text(p, "text", a->text);
     if (a->keys > 0)
         put_keys(p, a);
+    /* The last pair: the alerts that are kept take it off (fleet/kept_alerts.c). */
+    if (a->history_count > 0)
+        put_histories(p, a);
 }
 
 static void put_stats_event(struct svi_pack *p, const struct svi_event *e) {

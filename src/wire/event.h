@@ -41,14 +41,30 @@ struct svi_contribution {
     int column;
     double value;     /* in the sample */
     double low, high; /* normal range; NAN: not known */
+    int ago;          /* samples before the present one that the value is of (novelty.lags); not sent */
+    bool step;        /* the value is the step to that sample from the one before; not sent */
     double adds;      /* signed share of the surprise (1 is all of it); > 0: the value is above normal */
 };
 
+/* The last values of a feature, oldest first, [count] each. */
+struct svi_feature_history {
+    const double *times;  /* seconds since 1970 */
+    const double *values; /* NAN: missing */
+    int count;
+};
+
+#define SVI_ALERT_VERDICT "verdict" /* the state of an event that holds a verdict */
+
 struct svi_alert_event {
-    const char *kind;  /* novelty, quality, rule */
-    int64_t alert;     /* number of the episode, from 1 in each epoch; open, updates and close share it */
-    const char *state; /* open, update, close */
-    svs_value id;      /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
+    const char *kind;  /* novelty, quality, rule; or mute: a mute has ended, which is no alert */
+    uint64_t number;   /* of the event among all alert events of the stream, from 1; 0: not numbered */
+    int64_t alert;     /* number of the episode, from 1 in each epoch; open, updates and close share it; 0: of
+                          a mute */
+    const char *state; /* open, update, close, verdict; ended, of a mute */
+    bool kept_only;    /* it has a number and is kept, but is not published and has no seq */
+    bool confirmed; /* of a verdict: the alert was right; it has none of the keys from `novelty` to `top` */
+    const char *by; /* of a verdict: who gave it, as the request states; NULL: not stated */
+    svs_value id;   /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
     double novelty, membership, p, grade; /* of novelty */
     /* Of novelty under a budget. */
     const char *judge;    /* the detector; NULL: without this and the next four keys */
@@ -59,11 +75,18 @@ struct svi_alert_event {
     double since;         /* seconds since 1970 */
     const char *measure;  /* of quality: error (share of wrong predictions) or rmse; else NULL */
     double before, after; /* the measure before the change and since */
-    const char *rule;     /* of a rule: its name; else NULL */
-    int sensors;          /* of a rule: sensors reported; in a close, those that were */
+    const char *lead;     /* of novelty: feature of the leading detector, not sent; NULL: see `top` */
+    bool several;         /* of novelty: other features than that one have been at their level; not sent */
+    int64_t mute;         /* of a mute: its id */
+    int64_t found, still_open; /* of a mute: alerts that opened under it; of these, alerts still open */
+    const char *reason;        /* of a mute: its reason; else NULL */
+    const char *rule;          /* of a rule: its name; else NULL */
+    int sensors;               /* of a rule: sensors reported; in a close, those that were */
     const struct svi_contribution *top; /* [count] largest first */
     int count;
-    const char *text; /* for people */
+    const char *text;                          /* for people */
+    const struct svi_feature_history *history; /* [history_count] of the first features of `top` */
+    int history_count;
     /* Of one cause in several stream keys. */
     int64_t keys;             /* number of keys; 0: without these pairs */
     const char *const *named; /* [named_count] the first of them */
@@ -102,11 +125,13 @@ struct svi_event {
             uint64_t version;                        /* key `model` */
             bool bank;                               /* the model is a bank: version is also key `bank` */
             const struct svi_member_scores *members; /* NULL: without this key */
-            bool judged;                             /* novelty, p, alarm and surprise are known */
+            bool judged;                             /* the next five are known */
             double novelty, p;
-            double alarm;    /* closeness to an alert; at 1 one may open */
-            double surprise; /* -log10 of the smallest p of all detectors */
-            int64_t mark;    /* svi_engine_mark; not sent */
+            double alarm;        /* closeness to an alert; at 1 one may open */
+            double surprise;     /* -log10 of the smallest p of all detectors */
+            double anomaly;      /* of the row and its sensors together, 0 to 1 */
+            int64_t mark;        /* svi_engine_mark; not sent */
+            const uint8_t *gaps; /* [d] not 0 where x stands in for a missing value; NULL: none; not sent */
         } score;
         struct svi_alert_event alert;
         struct {

@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include <string.h>
 
-enum { PART_PAYLOAD, PART_KEY, PART_ONE, PART_TWO, PART_TOP, PARTS };
+enum { PART_PAYLOAD, PART_KEY, PART_ONE, PART_TWO, PART_TOP, PART_HISTORY, PARTS };
 
 struct record_head {
     size_t size;        /* bytes of the whole entry */
@@ -20,10 +20,10 @@ static size_t record_aligned(size_t n) {
 
 /* The strings of an alert, in the order in which they are stored, each with its NUL. NULL is stored as an
  * empty string, and an empty string is read as NULL. */
-#define ALERT_TEXTS 7
+#define ALERT_TEXTS 9
 static void record_texts(struct svi_alert_event *a, const char **text[ALERT_TEXTS]) {
-    const char **const all[ALERT_TEXTS] = {&a->kind,    &a->state, &a->judge, &a->severity,
-                                           &a->measure, &a->rule,  &a->text};
+    const char **const all[ALERT_TEXTS] = {&a->kind, &a->state, &a->judge, &a->severity, &a->measure,
+                                           &a->rule, &a->lead,  &a->text,  &a->by};
     memcpy(text, all, sizeof all);
 }
 
@@ -43,6 +43,27 @@ static svs_code record_alert(const struct svi_alert_event *alert, struct svi_byt
     if (a.id.kind == SVS_STR)
         SVI_TRY(svi_bytes_append(out, a.id.as.s, a.id.length));
     return SVS_OK;
+}
+
+/* The structures, then the times and values of each. */
+static svs_code record_history(const struct svi_alert_event *a, struct svi_bytes *out) {
+    SVI_TRY(svi_bytes_append(out, a->history, (size_t)a->history_count * sizeof *a->history));
+    for (int i = 0; i < a->history_count; i++) {
+        const size_t size = (size_t)a->history[i].count * sizeof(double);
+        SVI_TRY(svi_bytes_append(out, a->history[i].times, size));
+        SVI_TRY(svi_bytes_append(out, a->history[i].values, size));
+    }
+    return SVS_OK;
+}
+
+static void recorded_history(struct svi_alert_event *a, struct svi_feature_history *history) {
+    const double *at = (const double *)(const void *)(history + a->history_count);
+    for (int i = 0; i < a->history_count; i++) {
+        history[i].times = at;
+        history[i].values = at += history[i].count;
+        at += history[i].count;
+    }
+    a->history = history;
 }
 
 static const char *recorded_text(const char **at) {
@@ -89,6 +110,8 @@ static svs_code record_parts(const struct svi_event *e, bool encode, struct svi_
         else if (i == PART_TOP && e->topic == SVI_TOPIC_ALERT)
             code =
                 svi_bytes_append(out, e->as.alert.top, (size_t)e->as.alert.count * sizeof *e->as.alert.top);
+        else if (i == PART_HISTORY && e->topic == SVI_TOPIC_ALERT)
+            code = record_history(&e->as.alert, out);
         if (code == SVS_OK)
             code = record_end(out, from, &h->part[i]);
     }
@@ -133,9 +156,11 @@ bool svi_event_recorded(const struct svi_bytes *from, size_t *at, struct svi_rec
     out->event.payload = h.part[PART_PAYLOAD] > 0 ? &out->payload : NULL;
     if (h.part[PART_KEY] > 0)
         out->event.key = (const char *)part[PART_KEY];
-    if (h.event.topic == SVI_TOPIC_ALERT)
+    if (h.event.topic == SVI_TOPIC_ALERT) {
         recorded_alert(&out->event.as.alert, (const char *)part[PART_ONE],
                        (struct svi_contribution *)(void *)part[PART_TOP]);
+        recorded_history(&out->event.as.alert, (struct svi_feature_history *)(void *)part[PART_HISTORY]);
+    }
     if (h.event.topic == SVI_TOPIC_ERROR) {
         out->event.as.error.reason = (const char *)part[PART_ONE];
         out->event.as.error.sample = part[PART_TWO];

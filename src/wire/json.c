@@ -66,12 +66,13 @@ static void json_string(struct json *j, const void *bytes, size_t length) {
     json_add(j, "\"", 1);
 }
 
-static void json_number(struct json *j, double r) {
+static void json_number(struct json *j, double r, bool single) {
     char text[40];
-    /* 15 digits suffice for most decimal inputs and stay short; 17 always identify the double. */
-    int n = snprintf(text, sizeof text, "%.15g", r);
-    if (strtod(text, NULL) != r)
-        n = snprintf(text, sizeof text, "%.17g", r);
+    /* 15 digits suffice for most decimal inputs and stay short; 17 always identify the double. Of single
+     * precision 7 and 9. */
+    int n = snprintf(text, sizeof text, "%.*g", single ? 7 : 15, r);
+    if (single ? strtof(text, NULL) != (float)r : strtod(text, NULL) != r)
+        n = snprintf(text, sizeof text, "%.*g", single ? 9 : 17, r);
     if (isfinite(r))
         json_add(j, text, (size_t)n);
     else
@@ -87,7 +88,7 @@ static void json_packed(struct json *j, const struct svi_item *e) {
         double r = 0;
         memcpy(e->ext == 1 ? (void *)&f : (void *)&r, e->body + i * size, size);
         json_add(j, ",", i > 0);
-        json_number(j, e->ext == 1 ? (double)f : r);
+        json_number(j, e->ext == 1 ? (double)f : r, e->ext == 1);
     }
     json_add(j, "]", 1);
 }
@@ -137,7 +138,7 @@ static const uint8_t *json_item(struct json *j, const uint8_t *at) {
     else if (item.type == SVI_HUGE_INT)
         json_format(j, "%" PRIu64, (uint64_t)item.i);
     else if (item.type == SVI_REAL)
-        json_number(j, item.r);
+        json_number(j, item.r, false);
     else if (item.type == SVI_EXT && (item.ext == 1 || item.ext == 2))
         json_packed(j, &item);
     else if (item.type == SVI_STRING || item.type == SVI_BIN || item.type == SVI_EXT)
@@ -164,7 +165,7 @@ svs_code svi_json_value(struct svi_bytes *out, svs_value v) {
     if (v.kind == SVS_INT)
         json_format(&j, "%" PRId64, v.as.i);
     else if (v.kind == SVS_REAL)
-        json_number(&j, v.as.r);
+        json_number(&j, v.as.r, false);
     else if (v.kind == SVS_STR)
         json_string(&j, v.as.s, v.length);
     else

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#define EXT_FLOAT32 1
 #define EXT_FLOAT64 2
 
 /* The callback of msgpack-c's packer. */
@@ -154,6 +155,17 @@ void svi_pack_doubles(struct svi_pack *p, const double *v, size_t count) {
         uint64_t bits;
         memcpy(&bits, &v[i], sizeof bits);
         bits = htole64(bits);
+        pack_append(p, (const char *)&bits, sizeof bits);
+    }
+}
+
+void svi_pack_floats(struct svi_pack *p, const double *v, size_t count) {
+    msgpack_pack_ext(&p->packer, count * sizeof(float), EXT_FLOAT32);
+    for (size_t i = 0; i < count; i++) {
+        const float single = (float)v[i];
+        uint32_t bits;
+        memcpy(&bits, &single, sizeof bits);
+        bits = htole32(bits);
         pack_append(p, (const char *)&bits, sizeof bits);
     }
 }

@@ -64,6 +64,8 @@ void svi_pack_value(struct svi_pack *p, svs_value v);
 void svi_pack_bin(struct svi_pack *p, const void *bytes, size_t size);
 void svi_pack_doubles(struct svi_pack *p, const double *v,
                       size_t count); /* ext 2, little-endian; NULL: nil */
+void svi_pack_floats(struct svi_pack *p, const double *v,
+                     size_t count); /* ext 1, rounded to single precision, little-endian */
 void svi_pack_values(struct svi_pack *p, const svs_value *values, int count);
 void svi_pack_names(struct svi_pack *p, const char *const *names, int count); /* NULL: nil */
 

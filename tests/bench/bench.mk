@@ -22,7 +22,7 @@ bench-run: all $(BENCH_BIN)
 bench: deps-bench ## every measurement, beside its peer (ONLY=learner: one; ONLY=quality: what is learned, without settings)
 	$(SUBMAKE) bench-run
 
-bench-novelty: deps-bench ## one-class models, novelty in the stream, alerts (NAB=/path; ONLY="plant nab": some parts); under twelve minutes
+bench-novelty: deps-bench ## one-class models, novelty in the stream, alerts (NAB=/path; ONLY="plant nab compressors": some parts, see tests/bench/alerts); a quarter of an hour
 	$(SUBMAKE) $(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream $(BUILD)/bench/bench_alerts
 	@NAB=$(NAB) tests/bench/novelty --build $(BUILD) --data $(DATA) $(ONLY)
 

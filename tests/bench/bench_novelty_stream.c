@@ -1,6 +1,7 @@
 /* Novelty over streams: does p keep its promise, does the share of false alerts, how many samples a second,
  * and how well the scores tell anomalies, offline and in one pass. `bench_novelty_stream useful FOLDER` also
- * leaves rows and scores in FOLDER, for novelty_peers. */
+ * leaves rows and scores in FOLDER, for novelty_peers; `bench_novelty_stream rows FOLDER` leaves the sets as
+ * they are split there and prints the offline model's figures alone, for row_scores.py. */
 #include "bench/libsvm_peer.h"
 #include "bench/novelty_sets.h"
 
@@ -151,6 +152,31 @@ static void useful(const char *folder) {
                ours.precision, stream.quality.auc, stream.quality.precision, (long long)stream.alerts,
                (long long)stream.hits, stream.quiet, svm.auc, svm.precision);
         fflush(stdout);
+        nov_free(&s);
+    }
+}
+
+/* int64 n, train, d; x as n x d doubles; n bytes of labels. */
+static void leave_rows(const struct nov_set *s, const char *folder, const char *name) {
+    const int64_t head[3] = {s->n, s->train, s->d};
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *to = fopen(path, "wb");
+    if (!to || fwrite(head, sizeof *head, 3, to) != 3 ||
+        fwrite(s->x, sizeof *s->x, (size_t)(s->n * s->d), to) != (size_t)(s->n * s->d) ||
+        fwrite(s->y, 1, (size_t)s->n, to) != (size_t)s->n || fclose(to) != 0)
+        bench_die("the rows of a set cannot be written");
+}
+
+static void split_rows(const char *folder) {
+    for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
+        struct nov_set s;
+        if (!nov_load(&s, sets[k].name, sets[k].lags))
+            continue;
+        const svs_rows all = nov_rows(&s, 0, s.train);
+        printf("%s %lld %.4f\n", sets[k].name, (long long)(s.n - s.train), offline(&s, &all).auc);
+        fflush(stdout);
+        leave_rows(&s, folder, sets[k].name);
         nov_free(&s);
     }
 }
@@ -348,6 +374,8 @@ int main(int argc, char **argv) {
     const char *only = argc > 1 ? argv[1] : "";
     if (strcmp(only, "useful") == 0)
         useful(argc > 2 ? argv[2] : NULL);
+    if (strcmp(only, "rows") == 0 && argc > 2)
+        split_rows(argv[2]);
     if (!*only || strcmp(only, "honest") == 0)
         honest();
     if (!*only || strcmp(only, "fdr") == 0)

@@ -126,8 +126,8 @@ static void no_judge_masks_another(void **state) {
             if (t >= 14 * 1440 && t < 14 * 1440 + 360)
                 f[SVI_DETECTOR_LEVEL].surprise = 7;
             const enum svi_alert_change c = svi_alert_policy_step(d, &a, f, t * MINUTE, true);
-            found +=
-                t >= 14 * 1440 && t < 14 * 1440 + 5 && c != SVI_ALERT_NONE && d->detector == SVI_DETECTOR_LEVEL;
+            found += t >= 14 * 1440 && t < 14 * 1440 + 5 && c != SVI_ALERT_NONE &&
+                     d->detector == SVI_DETECTOR_LEVEL;
         }
         assert_true(found > 0);
         svi_alert_policy_clear(d);
@@ -188,6 +188,9 @@ static void walks_follow_the_rules(void **state) {
             struct svi_evidence f[SVI_DETECTORS];
             double level[SVI_DETECTORS];
             const bool was_open = a.open, timed = test_random(&seed) % 3 > 0;
+            const enum svi_severity severity_before = d->severity;
+            const double reported_at = d->reported_at, joined_at = d->joined_at;
+            const int features = d->features_reported;
             bool reached = false;
             if (test_random(&seed) % 100 == 0) {
                 assert_int_equal(archived_save(desk_archive, e, &kept, &err), SVS_OK);
@@ -210,8 +213,15 @@ static void walks_follow_the_rules(void **state) {
             assert_true(was_open ? c != SVI_ALERT_OPEN : c <= SVI_ALERT_OPEN);
             assert_true(a.open == (was_open ? c != SVI_ALERT_CLOSE : c == SVI_ALERT_OPEN));
             assert_true(c != SVI_ALERT_CLOSE || !reached);
-            assert_true(!a.open ||
-                        (d->reported <= d->worst && d->severity >= svi_alert_severity(d->reported, 0)));
+            const struct svi_severity_input reported = {.distance = d->reported};
+            assert_true(!a.open || (d->reported <= d->worst && d->severity >= svi_alert_severity(&reported)));
+            /* An update has one of three reasons. */
+            const double since = 86400 * (d->budget.days - reported_at);
+            const double since_joined = 86400 * (d->budget.days - joined_at);
+            assert_true(c != SVI_ALERT_UPDATE || d->severity > severity_before || since >= 1799 ||
+                        (d->features_reported > features &&
+                         (since_joined >= 59 || d->calm >= SVI_POLICY_QUIET_ROWS)));
+            assert_true(c != SVI_ALERT_CLOSE || d->feature_count == d->features_reported);
             opened += c == SVI_ALERT_OPEN;
             updates += c == SVI_ALERT_UPDATE;
             closed += c == SVI_ALERT_CLOSE;
@@ -224,6 +234,58 @@ static void walks_follow_the_rules(void **state) {
     assert_true(opened > 100 && updates > 100 && closed > 100);
     free(d);
     free(e);
+}
+
+/* What lasts for two days is reported less and less often, and a feature that joins at once. */
+static void updates_thin_out(void **state) {
+    (void)state;
+    for (int interval = 1; interval <= 60; interval += 59) {
+        const struct svi_alert_policy_options o = {
+            .a_day = 1, .interval = interval, .group = 60, .clear = 0.05, .warmup = 0};
+        struct svi_alert_policy *d = malloc(sizeof *d);
+        struct svi_alert a = {.closed = 0};
+        double last = 0, began = 0;
+        enum svi_severity severity = SVI_SEVERITY_NOTICE;
+        int updates = 0, opened = 0;
+        svi_alert_policy_init(d, &o);
+        for (int t = 0; t < 2000 + 2 * 86400 / interval; t++) {
+            struct svi_evidence f[SVI_DETECTORS] = {{0}};
+            for (int i = 0; i < SVI_DETECTORS; i++)
+                f[i] = (struct svi_evidence){.surprise = 0.3, .feature = -1};
+            f[SVI_DETECTOR_ROW].surprise = t >= 2000 ? 12 : 0.3;
+            const enum svi_alert_change c = svi_alert_policy_step(d, &a, f, 0, false);
+            const double now = 86400 * d->budget.days;
+            assert_true(c != SVI_ALERT_CLOSE);
+            if (c == SVI_ALERT_OPEN)
+                began = last = now;
+            if (c == SVI_ALERT_UPDATE) { /* the severity rises after 30 minutes and after 6 hours */
+                assert_true(d->severity > severity || now - last >= fmax(1799, 3 * (last - began) - 1));
+                last = now;
+            }
+            severity = d->severity;
+            opened += c == SVI_ALERT_OPEN;
+            updates += c == SVI_ALERT_UPDATE;
+        }
+        print_message("rows of %d s: %d updates in two days\n", interval, updates);
+        assert_true(opened == 1 && updates >= 3 && updates <= 6);
+        /* Six features in as many rows: the first at once, the others together. */
+        int joined = 0, named = 0;
+        for (int t = 0; t < 120 / interval + 6; t++) {
+            struct svi_evidence f[SVI_DETECTORS] = {{0}};
+            for (int i = 0; i < SVI_DETECTORS; i++)
+                f[i] = (struct svi_evidence){.surprise = 0.3, .feature = -1};
+            f[SVI_DETECTOR_ROW].surprise = 12;
+            if (t < 6)
+                f[SVI_DETECTOR_VALUE] = (struct svi_evidence){.surprise = 12 + t, .feature = t};
+            const enum svi_alert_change c = svi_alert_policy_step(d, &a, f, 0, false);
+            assert_true(t > 0 || c == SVI_ALERT_UPDATE);
+            joined += c == SVI_ALERT_UPDATE && d->news == SVI_POLICY_JOINED;
+            named = d->features_reported;
+        }
+        assert_true(named == 7 && (interval == 60 ? joined == 6 : joined == 2));
+        svi_alert_policy_clear(d);
+        free(d);
+    }
 }
 
 /* What flickers is one alert, and so is what comes back within the time that groups. */
@@ -254,7 +316,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stays_within_its_budget), cmocka_unit_test(whatever_the_pace),
         cmocka_unit_test(no_judge_masks_another),  cmocka_unit_test(walks_follow_the_rules),
-        cmocka_unit_test(what_flickers_is_one),
+        cmocka_unit_test(updates_thin_out),        cmocka_unit_test(what_flickers_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ struct play {
     struct svi_bytes bytes, event, batch;
     struct told *told;
     int count, capacity, opens, updates;
-    uint64_t seq[KEYS];
+    uint64_t seq[KEYS], number;
     double now;
     int wrong[KEYS], silent[KEYS]; /* turns that it lasts */
     int batched;
@@ -63,6 +63,7 @@ static void play_sink(void *user, const struct svi_event *event) {
     assert_int_equal(svi_event_encode(event, &p->event), SVS_OK);
     assert_int_equal(svi_bytes_append(&p->bytes, p->event.data, p->event.size), SVS_OK);
     struct told *t = told_of(p, event);
+    assert_int_equal(a->number, ++p->number); /* over all keys, whatever is loaded or dropped */
     assert_int_equal(event->seq, p->seq[key_number(event->key)]++); /* none is missing */
     t->opened += strcmp(a->state, "open") == 0;
     t->closed += strcmp(a->state, "close") == 0;
@@ -230,6 +231,21 @@ static void play_all(struct play *p, const struct course *c, uint64_t seed, int 
     }
 }
 
+/* What is kept are the bytes that went out, in their order. */
+static void play_check_kept(struct play *p) {
+    struct svi_bytes reply = {0};
+    struct svi_pack pack;
+    svi_pack_begin(&pack, &reply);
+    const struct svi_open_map map = svi_pack_open(&pack);
+    svi_kept_alerts_put(svi_stream_alerts(p->e), &(struct svi_alert_query){0, NULL, SVI_KEPT_ANSWER_MAX},
+                        &pack);
+    svi_pack_close(&pack, map);
+    assert_int_equal(svi_pack_end(&pack), SVS_OK);
+    assert_true(p->bytes.size > 0 && p->number < SVI_KEPT_ANSWER_MAX);
+    assert_non_null(memmem(reply.data, reply.size, p->bytes.data, p->bytes.size));
+    svi_bytes_clear(&reply);
+}
+
 static void play_end(struct play *p) {
     svi_stream_free(&p->e);
     svi_bytes_clear(&p->bytes);
@@ -257,6 +273,8 @@ static void same_bytes(const char *novelty, uint64_t seed) {
         play_all(&p, &courses[i], seed, turns);
         assert_int_equal(p.bytes.size, first.bytes.size);
         assert_memory_equal(p.bytes.data, first.bytes.data, first.bytes.size);
+        if (!budget) /* no histories, of which only the newest are kept */
+            play_check_kept(&p);
         play_end(&p);
     }
     play_end(&first);
@@ -386,8 +404,35 @@ static void test_budget(void **state) {
     svi_bytes_clear(&frame);
 }
 
+/* Keys that come one after another, each with 32 rows at once: from its first levels on, after 16 rows, each
+ * has no more than the share that the keys so far leave it. */
+static void test_first_rows(void **state) {
+    (void)state;
+    const char *const more[] = {"alert.rules", "none",   "alert.absent", "none", "limits",       "",
+                                "novelty",     "fosvm1", "threads",      "2",    "alert.budget", "1/day",
+                                NULL};
+    struct play p = {.random = {4}, .now = NOW};
+    play_set(&p.s, more);
+    play_begin(&p);
+    for (int k = 1; k < KEYS; k++) {
+        char name[8];
+        snprintf(name, sizeof name, "k%d", k);
+        for (int i = 0; i < 32; i++)
+            play_row(&p, k, svi_random_below(&p.random, 1000) / 500.0);
+        play_send(&p);
+        svi_stream_settle(p.e);
+        const struct svi_key_entry *entry = svi_key_table_find(svi_fleet_of(p.e)->table, name, strlen(name));
+        const struct svi_budget *b = &entry->engine->novelty->policy.budget;
+        assert_true(b->rows >= 16 && b->share.policies >= k);
+        assert_true(k == 1 || b->share.factor > 1);
+        for (int i = 0; i < SVI_DETECTORS; i++)
+            assert_true(b->detector[i].level >= b->share.factor * SVI_BUDGET_MIN_LEVEL);
+    }
+    play_end(&p);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_each_once),
-                                       cmocka_unit_test(test_budget)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_first_rows), cmocka_unit_test(test_same_bytes),
+                                       cmocka_unit_test(test_each_once), cmocka_unit_test(test_budget)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,12 @@ static void hear(struct svi_rules *r, struct heard *h) {
             assert_false(r->open[i].rule == r->open[k].rule && r->open[i].feature == r->open[k].feature);
 }
 
+static void row_at(struct svi_rules *r, struct heard *h, const double *x, const uint8_t *gaps, int d,
+                   double time) {
+    svi_rules_row(r, x, gaps, d, time, time);
+    hear(r, h);
+}
+
 static void row(struct svi_rules *r, struct heard *h, const double *x, const uint8_t *gaps, int d, int i) {
     svi_rules_row(r, x, gaps, d, START + MINUTE * i, START + MINUTE * i);
     hear(r, h);
@@ -240,6 +246,52 @@ static void nothing_flaps(void **state) {
         assert_true(h.updated[k] <= 2);
     }
     svi_rules_clear(&r);
+}
+
+/* Updates: a value that doubles every few rows, at first within a severity and then beyond, and eight sensors
+ * that leave their limits one after another. A row a second, by time or by row_seconds. */
+static void updates_are_few(void **state) {
+    (void)state;
+    for (int timed = 0; timed < 2; timed++) {
+        struct svi_rules r;
+        struct heard h = {.count = 0};
+        rules_open(&r, "absent", "auto", 8);
+        for (int j = 0; j < 8; j++)
+            svi_rules_bind(&r, j, SVI_RULES_LIMITED, -1e6, 1e6);
+        r.row_seconds = timed ? 0 : 1;
+        double last = 0;
+        int updates = 0;
+        for (int i = 0; i < 7200; i++) { /* grows a thousandfold in two hours; a range is 2e6 */
+            double x[8] = {1e6 + 100 * exp2(i / 720.0)};
+            const int before = h.updated[SVI_RULE_LIMITS];
+            row_at(&r, &h, x, NULL, 8, timed ? START + i : START);
+            if (h.updated[SVI_RULE_LIMITS] > before) {
+                assert_true(i - last >= 1800);
+                last = i;
+            }
+        }
+        updates = h.updated[SVI_RULE_LIMITS];
+        assert_true(updates >= 2 && updates <= 3);
+        double jump[8] = {2e6};
+        row_at(&r, &h, jump, NULL, 8, timed ? START + 7200 : START);
+        assert_int_equal(h.updated[SVI_RULE_LIMITS], updates + 1); /* a more severe one does not wait */
+        svi_rules_clear(&r);
+        h = (struct heard){.count = 0};
+        rules_open(&r, "absent", "auto", 8);
+        r.group = 600;
+        r.row_seconds = timed ? 0 : 1;
+        for (int j = 0; j < 8; j++)
+            svi_rules_bind(&r, j, SVI_RULES_LIMITED, -1, 1);
+        for (int i = 0; i < 120; i++) { /* one sensor a second */
+            double x[8] = {0};
+            for (int j = 0; j < 8 && j <= i; j++)
+                x[j] = 1.1;
+            row_at(&r, &h, x, NULL, 8, timed ? START + i : START);
+            assert_int_equal(h.updated[SVI_RULE_LIMITS], i < 1 ? 0 : i < 61 ? 1 : 2);
+        }
+        assert_int_equal(r.alerts[SVI_RULE_LIMITS * SVI_RULES_ALERTS].members, 8);
+        svi_rules_clear(&r);
+    }
 }
 
 /* All sensors absent at once are one alert, and those of a stream that goes on. */
@@ -443,6 +495,7 @@ int main(void) {
         cmocka_unit_test(a_plant_without_a_fault_is_quiet),
         cmocka_unit_test(faults_are_found_soon),
         cmocka_unit_test(nothing_flaps),
+        cmocka_unit_test(updates_are_few),
         cmocka_unit_test(one_cause_is_one_alert),
         cmocka_unit_test(silence_is_told_by_the_clock),
         cmocka_unit_test(walks_say_the_same_from_any_archive),

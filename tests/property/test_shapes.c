@@ -182,6 +182,7 @@ static void heard_sink(void *user, const struct svi_event *e) {
         must_be(isfinite(e->as.score.alarm) && e->as.score.alarm >= 0, h, "alarm", e->as.score.alarm);
         must_be(isfinite(e->as.score.surprise) && e->as.score.surprise >= 0, h, "surprise",
                 e->as.score.surprise);
+        must_be(e->as.score.anomaly >= 0 && e->as.score.anomaly <= 1, h, "anomaly", e->as.score.anomaly);
     }
 }
 

@@ -46,7 +46,8 @@ static void an_alert_tells_what_happened(void **state) {
     const struct told *a = t.told, *last = &t.told[t.count[SVI_TOPIC_ALERT] - 1];
     check_numbers(&t);
     assert_string_equal(a->state, "open");
-    assert_in_range(a->at, TURN, TURN + 15);
+    assert_in_range(a->at, TURN + SVI_ALARM_ROWS - 1, TURN + 30); /* twenty rows of evidence */
+    assert_non_null(strstr(a->text, " rows, "));
     assert_string_equal(a->measure, "error");
     assert_true(a->before > 0.02 && a->before < 0.12 && a->after > 0.5 && a->after <= 1);
     assert_float_equal(a->since, START + TURN, 6);
@@ -58,7 +59,7 @@ static void an_alert_tells_what_happened(void **state) {
     assert_float_equal(a->top[0].high, 5 + 0.82, 0.1);
     assert_true(a->top[0].adds > 2);
     assert_memory_equal(a->text, "pump1 quality: errors ", 22);
-    assert_non_null(strstr(a->text, " % since 22:46 UTC (after sample 2,0"));
+    assert_non_null(strstr(a->text, " before) since 22:46 UTC (after sample 2,0"));
     if (getenv("SVMSTREAM_STUDY"))
         for (int i = 0; i < t.count[SVI_TOPIC_ALERT]; i++)
             printf("%s\n", t.told[i].text);
@@ -298,8 +299,110 @@ static void turned_off_it_is_as_read(void **state) {
     }
 }
 
+/* ---- the hour and the budget, on errors alone */
+
+struct course {
+    struct svi_alarm s;
+    struct svi_random random;
+    int opened, updates;
+    int64_t first; /* the row of the first alert since it was last set to -1 */
+};
+
+static void course_begin(struct course *c, double a_day, bool dated, uint64_t seed) {
+    svs_error err;
+    *c = (struct course){.random = {seed}, .first = -1};
+    svi_alarm_init(&c->s, false, 1e-4);
+    c->s.rises.a_day = a_day;
+    c->s.dated = dated;
+    assert_int_equal(svi_alarm_make(&c->s, &err), SVS_OK);
+}
+
+/* A row a minute. */
+static void course_row(struct course *c, int64_t i, double rate) {
+    const bool wrong = (double)(svi_random_next(&c->random) >> 11) / 9007199254740992.0 < rate;
+    const enum svi_alarm_change change =
+        svi_alarm_update(&c->s, wrong, NULL, 0, 1.7e9 - 1.7e9 / 86400 + 60.0 * (double)i, i);
+    c->opened += change == SVI_ALARM_OPENED;
+    c->updates += change == SVI_ALARM_WORSENED;
+    c->first = change == SVI_ALARM_OPENED && c->first < 0 ? i : c->first;
+}
+
+static double evening(int64_t i) {
+    return i % 1440 >= 1080 && i % 1440 < 1320 ? .25 : .05;
+}
+
+/* An error rate of .05 by day and .25 in the evening is normal after the first days. What it then reports is
+ * a change: at noon and in the evening, with little delay. */
+static void a_daily_cycle_is_normal(void **state) {
+    (void)state;
+    int blind = 0, late = 0, found = 0;
+    const int courses = often(20, 8);
+    double delay = 0;
+    for (int k = 0; k < 2 * courses; k++) {
+        const bool dated = k < courses;
+        struct course c;
+        course_begin(&c, 0, dated, 100 + (uint64_t)k);
+        int64_t i = 0;
+        for (; i < 5 * 1440; i++)
+            course_row(&c, i, evening(i));
+        c.opened = 0;
+        for (; i < 30 * 1440; i++)
+            course_row(&c, i, evening(i));
+        *(dated ? &late : &blind) += c.opened;
+        if (dated) {
+            const int64_t turn = i + (k % 2 ? 720 : 1140);
+            for (; i < turn; i++)
+                course_row(&c, i, evening(i));
+            c.first = -1;
+            for (; i < turn + 600 && c.first < 0; i++)
+                course_row(&c, i, evening(i) + .4);
+            found += c.first >= 0;
+            delay += (double)(c.first - turn);
+        }
+        svi_alarm_free(&c.s);
+    }
+    print_message(
+        "a cycle of 25 days, alerts a course: without the hour %.1f, with it %.2f; a rise by .4 after "
+        "%.0f rows\n",
+        (double)blind / courses, (double)late / courses, delay / courses);
+    assert_true(blind >= 10 * courses); /* the test can fail */
+    assert_true(late <= courses / 2);
+    assert_true(found == courses && delay / courses < 60);
+}
+
+/* Stationary bursts of errors: the alerts keep to their part of the budget, and a large change is found. */
+static void bursts_keep_to_the_budget(void **state) {
+    (void)state;
+    const int courses = often(10, 4), days = 60;
+    int all[2] = {0}, found = 0;
+    for (int k = 0; k < 2 * courses; k++) {
+        const bool budget = k < courses;
+        struct course c;
+        course_begin(&c, budget ? 1 : 0, false, 500 + (uint64_t)k);
+        double rate = .1;
+        int64_t i = 0;
+        for (; i < days * 1440; i++) {
+            if (svi_random_below(&c.random, 400) == 0)
+                rate = svi_random_below(&c.random, 6) == 0 ? .45 : .1;
+            course_row(&c, i, rate);
+        }
+        all[budget] += c.opened;
+        if (budget)
+            assert_true(c.opened <= 0.45 * days); /* novelty has the rest */
+        for (c.first = -1; budget && i < days * 1440 + 500; i++)
+            course_row(&c, i, .95);
+        found += c.first >= 0 || (budget && c.s.published);
+        svi_alarm_free(&c.s);
+    }
+    print_message("bursts for %d days, alerts a course: %.1f; with a budget of 1/day %.1f\n", days,
+                  (double)all[0] / courses, (double)all[1] / courses);
+    assert_true(2 * all[0] > 3 * all[1] && found == courses);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_daily_cycle_is_normal),
+        cmocka_unit_test(bursts_keep_to_the_budget),
         cmocka_unit_test(turned_off_it_is_as_read),
         cmocka_unit_test(an_alert_tells_what_happened),
         cmocka_unit_test(a_regression_has_rmse),

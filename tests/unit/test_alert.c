@@ -195,8 +195,8 @@ static void assert_line(struct svi_alert_line l, const char *want) {
 }
 
 static void test_lines_of_the_three_states(void **state) {
-    struct svi_alert_line l = {SVI_ALERT_OPEN, "pump1", &vibration, 1,          0.82,
-                               0.001,          0.4,     MORNING,    MORNING + 5};
+    struct svi_alert_line l = {SVI_ALERT_OPEN, "pump1", &vibration, 1,       0.82,
+                               0.001,          0.4,     false,      MORNING, MORNING + 5};
     (void)state;
     assert_line(l, "pump1 vibration 4.1 (usual 0.9 to 1.3), novelty 0.82, p 0.001, since 10:43 UTC");
     l.state = SVI_ALERT_UPDATE;
@@ -223,7 +223,7 @@ static void test_lines_of_the_three_states(void **state) {
 }
 
 static void test_the_day_and_times_that_are_none(void **state) {
-    struct svi_alert_line l = {SVI_ALERT_CLOSE, "s", NULL, 0, 0, 0, 1, MORNING, MORNING};
+    struct svi_alert_line l = {SVI_ALERT_CLOSE, "s", NULL, 0, 0, 0, 1, false, MORNING, MORNING};
     (void)state;
     assert_line(l, "s back to normal after 0 s, worst grade 1, since 10:43 UTC");
     l.time = l.since + 0.00037;
@@ -250,7 +250,7 @@ static void test_the_day_and_times_that_are_none(void **state) {
 static void assert_numbers(double value, double low, double high, const char *want) {
     const struct svi_alert_feature f = {.column = 3, .value = value, .low = low, .high = high};
     char text[SVI_ALERT_TEXT], whole[SVI_ALERT_TEXT];
-    struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, 0, 5, 5};
+    struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, 0, false, 5, 5};
     svi_alert_text(text, &l);
     snprintf(whole, sizeof whole, "s feature 3 %s, novelty 0, p 1, since 5 s", want);
     assert_string_equal(text, whole);
@@ -282,7 +282,7 @@ static void test_names_are_escaped_and_all_fits(void **state) {
     const struct svi_alert_feature f = {
         .name = longest, .value = -1.23456789e-200, .low = -2.3456789e-200, .high = -2.34567891e-200};
     const struct svi_alert_feature three[] = {f, odd, f};
-    struct svi_alert_line l = {SVI_ALERT_UPDATE, longest, three, 3, 0.123456, 1e-6, 1, 1e8, 2e9};
+    struct svi_alert_line l = {SVI_ALERT_UPDATE, longest, three, 3, 0.123456, 1e-6, 1, false, 1e8, 2e9};
     char text[SVI_ALERT_TEXT];
     assert_true(svi_alert_text(text, &l) < SVI_ALERT_TEXT);
     assert_non_null(strstr(text, "nnn... worse: nnn"));
@@ -299,7 +299,7 @@ static void test_units_follow_values(void **state) {
     for (int i = 0; i < 4; i++) {
         const struct svi_alert_feature f = {
             .name = "temp", .unit = units[i], .value = 95, .low = 58, .high = 62};
-        const struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, 0, 5, 5};
+        const struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, 0, false, 5, 5};
         char text[SVI_ALERT_TEXT];
         svi_alert_text(text, &l);
         assert_memory_equal(text, want[i], strlen(want[i]));
@@ -324,18 +324,169 @@ static void test_units_of_findings(void **state) {
                                        .facts = &f,
                                        .count = 1,
                                        .surprise = 6,
+                                       .rows = 2e5,
+                                       .rows_a_day = 1440,
                                        .since = 5,
                                        .time = 5};
     char text[SVI_ALERT_TEXT];
     svi_episode_text(text, &l);
-    assert_non_null(
-        strstr(text, ": temp 95 \u00b0C while load is 30 % (usually 58 to 62), one in 1,000,000"));
+    assert_non_null(strstr(
+        text,
+        ": temp 95 \u00b0C while load is 30 % (usually 58 to 62), about once in 20 months at this rate"));
     const struct svi_quality_feature moved = {
         .name = "vibration", .unit = "mm/s", .before = 0.9, .after = 1.4, .deviation = 0.1};
     const struct svi_quality_line q = {
         .state = SVI_ALERT_OPEN, .stream = "s", .before = 0.04, .after = 0.17, .top = &moved, .count = 1};
     svi_alert_quality_text(text, &q);
     assert_non_null(strstr(text, "; moved most: vibration 0.9 -> 1.4 mm/s"));
+}
+
+/* ---- lines of alerts under a budget */
+
+/* What the detectors of sensors say. */
+static const char *there(const struct svi_alert_fact *f, bool dated) {
+    (void)f;
+    return dated ? " at this time of day" : " there";
+}
+
+static void assert_episode(struct svi_episode_line l, const char *want) {
+    char text[SVI_ALERT_TEXT];
+    const size_t length = svi_episode_text(text, &l);
+    assert_string_equal(text, want);
+    assert_int_equal(length, strlen(want));
+}
+
+static void test_means_differences_and_steps(void **state) {
+    (void)state;
+    struct svi_alert_fact f = {.detector = SVI_DETECTOR_LEVEL,
+                               .basis = there,
+                               .name = "temp",
+                               .value = 45.02,
+                               .first = NAN,
+                               .expected = 41,
+                               .low = 39.5,
+                               .high = 42.5,
+                               .span = 1800,
+                               .with = -1};
+    struct svi_episode_line l = {.facts = &f,
+                                 .stream = "s",
+                                 .count = 1,
+                                 .state = SVI_ALERT_OPEN,
+                                 .surprise = 3.76,
+                                 .rows = 1e5,
+                                 .rows_a_day = 1440,
+                                 .since = MORNING - 1800,
+                                 .time = MORNING};
+    assert_episode(l,
+                   "s notice: temp 45 on average for 30 min, 41 expected at this time of day (39.5 to 42.5), "
+                   "about once in 4 days at this rate, since 10:13 UTC");
+    f.value = 42.4; /* within the range of single values: the distance says what is wrong */
+    assert_episode(
+        l, "s notice: temp 42.4 on average for 30 min, 1.4 above the 41 expected at this time of day, "
+           "about once in 4 days at this rate, since 10:13 UTC");
+    f.value = 40.3;
+    l.by_rows = true;
+    l.since = 156;
+    l.time = 185;
+    f.span = 30;
+    assert_episode(l, "s notice: temp 40.3 on average for 30 rows, 0.7 below the 41 expected there, "
+                      "about once in 6,000 rows, since row 156");
+    f.detector = SVI_DETECTOR_STEP;
+    f.deviates = SVI_DEVIATES_STEPS;
+    f.first = 637;
+    f.value = 2037;
+    f.expected = 1900;
+    assert_episode(l, "s notice: temp rises faster than expected, from 637 to 2037 in 30 rows, "
+                      "about once in 6,000 rows, since row 156");
+    f.expected = 2100;
+    assert_episode(l, "s notice: temp rises slower than expected, from 637 to 2037 in 30 rows, "
+                      "about once in 6,000 rows, since row 156");
+    f.first = 2037;
+    assert_episode(l, "s notice: temp does not rise as expected, from 2037 to 2037 in 30 rows, "
+                      "about once in 6,000 rows, since row 156");
+    l.state = SVI_ALERT_CLOSE;
+    assert_episode(
+        l, "s back to normal after 29 rows (notice, at worst about once in 6,000 rows), since row 156");
+}
+
+/* The vibration is too high for a machine at rest: its ampere meter is not what deviates. */
+static void test_the_other_feature(void **state) {
+    (void)state;
+    const struct svi_alert_fact f = {.detector = SVI_DETECTOR_OTHERS,
+                                     .basis = there,
+                                     .deviates = SVI_DEVIATES_OTHER,
+                                     .name = "vib",
+                                     .value = 0.66,
+                                     .expected = 6,
+                                     .low = 4.41,
+                                     .high = 7.6,
+                                     .with = 1,
+                                     .with_name = "current",
+                                     .with_value = 1.5};
+    const struct svi_episode_line l = {.facts = &f,
+                                       .stream = "s",
+                                       .count = 1,
+                                       .state = SVI_ALERT_OPEN,
+                                       .surprise = 2,
+                                       .by_rows = true,
+                                       .since = 8,
+                                       .time = 8};
+    assert_episode(l, "s notice: vib 0.66 while current is 1.5 (4.41 to 7.6 expected of current there), "
+                      "about once in 100 rows, since row 8");
+}
+
+static void test_how_rare(void **state) {
+    static const struct {
+        double surprise, rows, a_day;
+        const char *want;
+    } cases[] = {{2, 1e9, 86400, "about once in 100 seconds at this rate"},
+                 {3.3, 1e9, 1440, "about once in 30 hours at this rate"},
+                 {3.16, 1e9, 1440, "about once in 20 hours at this rate"},
+                 {4.8, 1e9, 1440, "about once in 6 weeks at this rate"},
+                 {9, 1e4, 1440, "less than once in 2 months at this rate"},
+                 {9, 110000, 1440, "less than once in 2 years at this rate"},
+                 {300, 1e4, 0, "less than once in 100,000 rows"},
+                 {5.5, 12345, 0, "less than once in 100,000 rows"},
+                 {5, 10000, 0, "about once in 100,000 rows"},
+                 {20, 0, 1440, "less than once in 1000 years at this rate"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct svi_episode_line l = {.state = SVI_ALERT_OPEN,
+                                           .stream = "s",
+                                           .surprise = cases[i].surprise,
+                                           .rows = cases[i].rows,
+                                           .rows_a_day = cases[i].a_day,
+                                           .by_rows = cases[i].a_day == 0,
+                                           .since = 5,
+                                           .time = 5};
+        char text[SVI_ALERT_TEXT];
+        svi_episode_text(text, &l);
+        if (!strstr(text, cases[i].want))
+            fail_msg("%s, not: %s", cases[i].want, text);
+    }
+}
+
+/* Whatever the sizes of a value, its range and their distance: as numbers that a reader sees, a value outside
+ * its range is outside, one within is within, and no bound is on the other side of the value. */
+static void test_digits_until_they_differ(void **state) {
+    struct svi_random r = {7};
+    (void)state;
+    for (int i = 0; i < 200000; i++) {
+        double part[4];
+        for (int k = 0; k < 4; k++)
+            part[k] = (double)(svi_random_next(&r) >> 11) * 0x1p-53;
+        const double low = (part[0] - 0.5) * pow(10, 14 * part[1] - 4), width = pow(10, 12 * part[2] - 6);
+        const double high = low + width, distance = pow(10, 14 * part[3] - 7);
+        const double value = i % 3 == 0   ? high + distance
+                             : i % 3 == 1 ? low - distance
+                                          : low + width * part[3];
+        const struct svi_alert_numbers n = svi_alert_numbers_of(value, low, high, 2 + i % 2);
+        const double v = atof(n.value), l = atof(n.low), h = atof(n.high);
+        const bool good = value > high ? v > h : value < low ? v < l : v >= l && v <= h;
+        if (!good || n.outside != (value > high || value < low))
+            fail_msg("%.17g of %.17g to %.17g is shown as %s (%s to %s)", value, low, high, n.value, n.low,
+                     n.high);
+    }
 }
 
 static double odd_number(struct svi_random *r) {
@@ -430,6 +581,10 @@ int main(void) {
         cmocka_unit_test(test_numbers_as_a_person_writes_them),
         cmocka_unit_test(test_units_follow_values),
         cmocka_unit_test(test_units_of_findings),
+        cmocka_unit_test(test_means_differences_and_steps),
+        cmocka_unit_test(test_the_other_feature),
+        cmocka_unit_test(test_how_rare),
+        cmocka_unit_test(test_digits_until_they_differ),
         cmocka_unit_test(test_names_are_escaped_and_all_fits),
         cmocka_unit_test(test_any_line_is_valid_and_short),
         cmocka_unit_test(test_usual_range_is_that_of_sorted_values),

@@ -299,7 +299,7 @@ static void test_novelty(void **unused) {
     struct speaker f;
     uint64_t random = 9;
     speaker_open(&f, small);
-    set(&f, "{'novelty.warmup': 50, 'alert.p': 0.002}");
+    set(&f, "{'novelty.warmup': 50, 'alert.p': 0.002, 'alert.rules': 'none'}");
     feed(&f, &random, 0, 2500, false);
     say(&f, "{'x': [1e6, -1e6]}");
     assert_true(svi_stream_root(f.e)->novelty->alert.open);

@@ -67,7 +67,8 @@ static struct svi_alert_group *open_alert(svi_alert_groups *g, uint64_t key, int
                                           double time) {
     char name[24];
     snprintf(name, sizeof name, "k%d", (int)key);
-    const struct svi_group_alert a = {key, name, alert, cause, time};
+    const struct svi_group_alert a = {
+        .key = key, .name = name, .alert = alert, .cause = cause, .time = time};
     struct svi_alert_group *group = svi_alert_groups_open(g, &a, 60);
     if (group)
         group->reported = group->reported ? group->reported : 1;

@@ -10,6 +10,7 @@
 
 #include "support/schema.h"
 #include "wire/event.h"
+#include "wire/event_record.h"
 #include "wire/oracle.h"
 
 static struct svi_event event_of(enum svi_topic topic) {
@@ -186,8 +187,9 @@ static void test_error(void **state) {
 
 static void test_alert(void **state) {
     (void)state;
-    const struct svi_contribution top[] = {{"vibration", 0, 4.1, 0.9, 1.3, 0.75},
-                                           {NULL, 3, -2, NAN, NAN, -0.25}};
+    const struct svi_contribution top[] = {
+        {.feature = "vibration", .value = 4.1, .low = 0.9, .high = 1.3, .adds = 0.75},
+        {.column = 3, .value = -2, .low = NAN, .high = NAN, .adds = -0.25}};
     struct svi_bytes b = {0};
     msgpack_unpacked u;
     struct svi_event e = event_of(SVI_TOPIC_ALERT);
@@ -231,6 +233,72 @@ static void test_alert(void **state) {
     svi_bytes_clear(&b);
 }
 
+/* Values of an alert that opens: in single precision where that tells them apart, else in double; the same
+ * bytes from an event that was stored for another thread. */
+static void test_alert_history(void **state) {
+    (void)state;
+    const struct svi_contribution top[] = {
+        {.feature = "vibration", .value = 4.1, .low = 0.9, .high = 1.3, .adds = 0.75},
+        {.column = 3, .value = -2, .low = NAN, .high = NAN, .adds = -0.25}};
+    const double times[] = {1700000000.25, 1700000060.25, 1700000120.25};
+    const double small[] = {0.1, NAN, 4.1}, counter[] = {1e9, 1e9 + 0.01, 1e9 + 0.03};
+    const struct svi_feature_history history[] = {{times, small, 3}, {times, counter, 3}};
+    struct svi_bytes b = {0}, stored = {0}, scratch = {0}, again = {0};
+    struct svi_recorded r;
+    msgpack_unpacked u;
+    size_t at = 0;
+    struct svi_event e = event_of(SVI_TOPIC_ALERT);
+    e.as.alert = (struct svi_alert_event){.number = 41,
+                                          .kind = "rule",
+                                          .rule = "limits",
+                                          .severity = "notice",
+                                          .state = "open",
+                                          .id = svs_none(),
+                                          .top = top,
+                                          .count = 2,
+                                          .text = "pump1 temp",
+                                          .history = history,
+                                          .history_count = 2};
+    const msgpack_object *map = encode(&e, &b, &u);
+    assert_keys(map, "v stream epoch seq ts number kind alert state id rule sensors severity since top text history");
+    assert_int_equal(oracle_get(map, "number")->via.u64, 41);
+    const msgpack_object *list = oracle_get(map, "history");
+    assert_int_equal(list->via.array.size, 2);
+    for (int i = 0; i < 2; i++) {
+        const msgpack_object *one = &list->via.array.ptr[i];
+        assert_keys(one, "feature times values");
+        const msgpack_object_ext t = oracle_get(one, "times")->via.ext,
+                                 v = oracle_get(one, "values")->via.ext;
+        assert_int_equal(t.type, 2);
+        assert_memory_equal(t.ptr, times, sizeof times);
+        assert_int_equal(v.type, i + 1);
+        assert_int_equal(v.size, 3 * 4 * (i + 1));
+        for (int j = 0; j < 3; j++) {
+            float f;
+            double d;
+            memcpy(i ? (void *)&d : (void *)&f, v.ptr + j * 4 * (i + 1), (size_t)(4 * (i + 1)));
+            assert_true(i ? d == counter[j] : f == (float)small[j] || (isnan(f) && isnan(small[j])));
+        }
+    }
+    msgpack_unpacked_destroy(&u);
+    assert_int_equal(svi_event_record(&e, false, &scratch, &stored), SVS_OK);
+    assert_true(svi_event_recorded(&stored, &at, &r));
+    r.event.stream = e.stream;
+    assert_int_equal(svi_event_encode(&r.event, &again), SVS_OK);
+    assert_int_equal(again.size, b.size);
+    assert_memory_equal(again.data, b.data, b.size);
+    /* A verdict is kept and has no seq. */
+    e.as.alert = (struct svi_alert_event){
+        .number = 42, .kind = "novelty", .state = SVI_ALERT_VERDICT, .kept_only = true, .text = ""};
+    map = encode(&e, &b, &u);
+    assert_keys(map, "v stream epoch ts number kind alert state verdict text");
+    msgpack_unpacked_destroy(&u);
+    svi_bytes_clear(&b);
+    svi_bytes_clear(&stored);
+    svi_bytes_clear(&scratch);
+    svi_bytes_clear(&again);
+}
+
 /* Novelty and p stand in a score only when the sample was judged. */
 static void test_judged_score(void **state) {
     (void)state;
@@ -244,9 +312,11 @@ static void test_judged_score(void **state) {
     e.as.score.novelty = 0.25;
     e.as.score.p = 0.5;
     e.as.score.alarm = 0.75;
+    e.as.score.anomaly = 0.625;
     map = encode(&e, &b, &u);
-    assert_keys(map, "v stream epoch seq ts id yhat scores novelty p alarm surprise model");
+    assert_keys(map, "v stream epoch seq ts id yhat scores novelty p alarm surprise anomaly model");
     assert_true(oracle_get(map, "novelty")->via.f64 == 0.25 && oracle_get(map, "p")->via.f64 == 0.5);
+    assert_true(oracle_get(map, "anomaly")->via.f64 == 0.625);
     msgpack_unpacked_destroy(&u);
     svi_bytes_clear(&b);
 }
@@ -403,6 +473,7 @@ int main(void) {
         cmocka_unit_test(test_stats),
         cmocka_unit_test(test_error),
         cmocka_unit_test(test_alert),
+        cmocka_unit_test(test_alert_history),
         cmocka_unit_test(test_judged_score),
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_messages_round_trip),
