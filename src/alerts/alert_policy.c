@@ -169,19 +169,30 @@ static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f
     policy_surprise(d, largest);
 }
 
-/* Adds the detectors and features that have reached their level. A feature that is new in the episode is
- * reported from features_reported on. */
+/* Adds a feature, unless it is known. A feature that is new in the episode is reported from features_reported
+ * on. */
+static void policy_add_feature(struct svi_alert_policy *d, int feature) {
+    int k = 0;
+    while (k < d->feature_count && d->features[k] != feature)
+        k++;
+    if (k == d->feature_count && k < SVI_POLICY_FEATURES)
+        d->features[d->feature_count++] = feature;
+}
+
+/* Adds the detectors and features that have reached their level. */
 static void policy_join(struct svi_alert_policy *d, const struct svi_evidence *f,
                         const struct policy_reading *r) {
     for (int i = 0; i < SVI_DETECTORS; i++) {
         /* Two records: `joined`, by detector, decides calm; `features` decides news. The same feature found
          * by a second detector is no news to a person. */
         d->joined[i] = d->joined[i] || r->reached[i];
-        int k = 0;
-        while (r->reached[i] && k < d->feature_count && d->features[k] != f[i].feature)
-            k++;
-        if (r->reached[i] && k == d->feature_count && k < SVI_POLICY_FEATURES)
-            d->features[d->feature_count++] = f[i].feature;
+        if (r->reached[i])
+            policy_add_feature(d, f[i].feature);
+        /* One feature that stays far beyond its level does not hide the next one that reaches it. */
+        const struct svi_evidence other = {.surprise = f[i].other_surprise, .feature = f[i].other};
+        if (other.feature >= 0 && !f[i].early && !policy_is_normal(d, i, &other) &&
+            svi_evidence_known(other.surprise, d->budget.rows) >= d->budget.detector[i].level)
+            policy_add_feature(d, other.feature);
     }
 }
 

@@ -46,7 +46,7 @@
 #define SVI_POLICY_ONSET      1.05
 #define SVI_POLICY_BELOW      0.5
 
-#define SVI_POLICY_FEATURES 8  /* features of an episode that are remembered; more make no news */
+#define SVI_POLICY_FEATURES 16 /* features of an episode that are remembered; more make no news */
 #define SVI_POLICY_NORMAL   32 /* surprises marked normal that are kept, the newest ones */
 
 struct svi_alert_policy_normal {

@@ -402,6 +402,10 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
      * once, so that all detectors see the same time. */
     struct svi_moment moment;
     struct svi_detector_sample seen = {.x = r->x, .moment = &moment, .unlearned = sample->unlearned};
+    if (s->alert.open && svi_alert_policy_is_on(&s->policy)) {
+        seen.known = s->policy.features;
+        seen.known_count = s->policy.feature_count;
+    }
     if (svi_alert_policy_is_on(&s->policy)) /* only then does a detector ask for it */
         svi_context_moment(alert_stage_clock(s, sample), &moment);
     svi_detectors_assess(&s->detectors, &seen, s->evidence);

@@ -440,7 +440,8 @@ static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, 
                              .residual = NAN,
                              .low = NAN,
                              .high = NAN,
-                             .with = -1};
+                             .with = -1,
+                             .other = -1};
     const int r = signals[i].residual;
     if (r == VALUE)
         return f;
@@ -490,9 +491,18 @@ static bool sensors_beyond(const float *restrict v, const float *restrict tellin
     return beyond != 0;
 }
 
+/* Is the sensor part of the open alert? */
+static bool sensors_is_known(const struct svi_detector_sample *sample, int j) {
+    for (int i = 0; i < sample->known_count; i++)
+        if (sample->known[i] == j)
+            return true;
+    return false;
+}
+
 /* Fills in the evidence of the detectors of sensors, and marks sensors as odd. Filters go from cheap to dear:
  * all signals at once, one signal, one series, and only then a tail. */
-static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
+static void sensors_find(struct svi_sensors *s, const struct svi_detector_sample *sample,
+                         struct svi_evidence *evidence) {
     const int d = s->d;
     if (!sensors_beyond(s->signal, s->tails.telling, 2 * SIGNALS * d))
         return;
@@ -511,26 +521,36 @@ static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
             if (svi_block_tails_held(&s->tails, k) * s->tails.shape.length < MIN_MEANS * signals[i].over)
                 continue; /* the sensor started late: too short a past for this mean */
             /* Only a surprise above the best one so far matters, or one that makes the sensor odd, if it is
-             * not. */
-            const double over = f->surprise + price;
+             * not; of a sensor that no open alert names also one above the best of those. */
+            const bool other = sample->known_count > 0 && !sensors_is_known(sample, k % d);
+            const double best = other ? f->other_surprise : f->surprise, over = best + price;
             const double surprise = svi_block_tails_surprise(
                 &s->tails, k, s->signal[k],
                 over < MAX_LEARNED_SURPRISE || s->odd[k % d] ? over : MAX_LEARNED_SURPRISE);
             if (surprise > MAX_LEARNED_SURPRISE)
                 s->odd[k % d] = 1;
-            if (surprise - price > f->surprise)
+            if (other && surprise - price > f->other_surprise) {
+                f->other_surprise = surprise - price;
+                f->other = k % d;
+            }
+            if (surprise - price > f->surprise) {
+                const struct svi_evidence kept = *f;
                 *f = sensors_evidence(s, i, k % d, surprise - price);
+                f->other = kept.other;
+                f->other_surprise = kept.other_surprise;
+            }
         }
     }
 }
 
 /* The sensor that has moved farthest from its last rows, of all or of those that the row teaches; -1: none.
  */
-static int sensors_farthest(const struct svi_sensors *s, const struct svi_unlearned *u) {
+static int sensors_farthest(const struct svi_sensors *s, const struct svi_unlearned *u,
+                            const struct svi_detector_sample *but) {
     int at = -1;
     for (int j = 0; j < s->d; j++)
         if (s->steps.distance[j] > (at >= 0 ? s->steps.distance[at] : 0) && !s->category[j] &&
-            !(u && svi_unlearned_has(u, j)))
+            !(u && svi_unlearned_has(u, j)) && !(but && sensors_is_known(but, j)))
             at = j;
     return at;
 }
@@ -538,13 +558,15 @@ static int sensors_farthest(const struct svi_sensors *s, const struct svi_unlear
 /* STEP: the sensor that has moved farthest from its last rows, compared with how far any of them has moved in
  * the past. One series serves all sensors, so its p-value needs no correction for their number. Its tail is
  * that of the logarithm: sizes of steps span powers of ten. */
-static void sensors_step(struct svi_sensors *s, const struct svi_moment *m, const struct svi_unlearned *u,
+static void sensors_step(struct svi_sensors *s, const struct svi_detector_sample *sample,
                          struct svi_evidence *evidence) {
+    const struct svi_moment *m = sample->moment;
+    const struct svi_unlearned *u = sample->unlearned;
     struct svi_steps_column kept[SVI_SENSORS_MAX];
     for (int j = 0; u && j < s->d; j++)
         kept[j] = svi_steps_column(&s->steps, j);
     svi_steps_row(&s->steps, s->x, s->forecast.memory);
-    const int at = sensors_farthest(s, NULL), learned = u ? sensors_farthest(s, u) : at;
+    const int at = sensors_farthest(s, NULL, NULL), learned = u ? sensors_farthest(s, u, NULL) : at;
     const bool warm = s->pace.rows >= WARM;
     const float size = at >= 0 && warm ? log2f(s->steps.distance[at]) : -INFINITY,
                 taught = learned >= 0 && warm ? log2f(s->steps.distance[learned]) : -INFINITY;
@@ -563,7 +585,14 @@ static void sensors_step(struct svi_sensors *s, const struct svi_moment *m, cons
                                                             .residual = s->x[at] - mean,
                                                             .low = mean - TELLING * deviation,
                                                             .high = mean + TELLING * deviation,
-                                                            .with = -1};
+                                                            .with = -1,
+                                                            .other = -1};
+    }
+    const int other = surprise > 0 && sample->known_count > 0 ? sensors_farthest(s, NULL, sample) : -1;
+    if (other >= 0) {
+        const float far = log2f(s->steps.distance[other]);
+        evidence[SVI_DETECTOR_STEP].other = other;
+        evidence[SVI_DETECTOR_STEP].other_surprise = svi_block_tails_surprise(&s->step_tails, 0, far, 0);
     }
     svi_block_tails_add(&s->step_tails, &taught);
     for (int j = 0; u && j < s->d; j++)
@@ -679,8 +708,8 @@ static void sensors_assess(void *state, const struct svi_detector_sample *sample
     sensors_signals(s);
     sensors_follow_changes(s);
     memset(s->odd, 0, (size_t)s->d);
-    sensors_find(s, evidence);
-    sensors_step(s, m, sample->unlearned, evidence);
+    sensors_find(s, sample, evidence);
+    sensors_step(s, sample, evidence);
     evidence[svi_sensor_detectors.first].strength = sensors_strength(s);
     if (sample->unlearned) {
         sensors_pass_over(s, x, sample->unlearned, kept);
