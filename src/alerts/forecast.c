@@ -420,6 +420,10 @@ static void forecast_learn_values(double *restrict learned, const double *restri
 
 void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *by_context,
                         const uint8_t *odd) {
+    /* A value that was assessed and must leave no trace arrives here as a missing one. */
+    for (int j = 0; j < f->d; j++)
+        if (isnan(x[j]))
+            f->z[j] = f->expected[j];
     /* The moments first, in the present levels and scales: forecast_start may give a sensor its scale, which
      * holds from the next row on. */
     forecast_learn_values(f->out, f->expected, by_context, odd, f->d);

@@ -13,6 +13,7 @@
 #define WARM         32    /* rows in which nothing is limited */
 #define TINY         1e-12 /* smallest deviation as a part of the values */
 #define LARGEST      1e6f
+#define MAX_GAP      1e140 /* distance from the mean that a value counts as at most */
 
 enum { SENSORS, DIMS };
 
@@ -49,15 +50,17 @@ static void steps_learn(struct svi_steps *s, const double *restrict x, float *re
     const double first = 1 / (double)(s->rows + 1);
     const double to_mean = first > MEAN_SHARE ? first : MEAN_SHARE;
     const double to_square = first > SQUARE_SHARE ? first : SQUARE_SHARE;
-    const double limit = s->rows < WARM ? INFINITY : MAX_SQUARE;
+    const bool warm = s->rows >= WARM;
     for (int j = 0; j < s->d; j++) {
         const bool begins = !(low[j] == low[j]), known = x[j] == x[j];
-        const double m = begins ? x[j] : mean[j], gap = known ? x[j] - m : 0, range = high[j] - low[j];
+        const double m = begins ? x[j] : mean[j], away = known ? x[j] - m : 0, range = high[j] - low[j];
+        /* The square of a gap is finite. */
+        const double gap = away > MAX_GAP ? MAX_GAP : away < -MAX_GAP ? -MAX_GAP : away;
         const double least = RANGE_SHARE * (range == range ? range : 0), floor = least * least;
         const double one = square[j] > floor ? square[j] : floor, tiny = TINY * m;
         const double z = sqrt(gap * gap / (one > tiny * tiny ? one : INFINITY));
         now[j] = begins || !known ? 0 : z < (double)LARGEST ? (float)z : LARGEST;
-        const double counted = gap * gap < limit * one ? gap * gap : limit * one;
+        const double most = MAX_SQUARE * one, counted = warm && gap * gap > most ? most : gap * gap;
         mean[j] = known ? m + to_mean * gap : mean[j];
         square[j] = known ? square[j] + to_square * ((begins ? 0 : counted) - square[j]) : square[j];
         /* The range fades towards the mean, and takes in the value at once. */
