@@ -38,6 +38,7 @@
 
 #define SHARES      1.0 /* the budget that the base of one detector grants is this part of the whole */
 #define FIRST_STEPS 6.0 /* the first alerts move the balance by this many steps more */
+#define BEGINS      0.6 /* size from which an excursion of a key counts as a finding */
 #define SLOPE       0.1 /* rise of a level that opens fewer by a factor of e, as a part of it, where unknown */
 #define SIZE_STEP   1.08 /* sizes that are counted begin at LOWEST_FACTOR */
 #define LEVELS      SVI_BUDGET_LEVELS
@@ -69,9 +70,9 @@ static double budget_part(const struct svi_budget *b, double of_all) {
 /* At the end of a row: the excursions that this policy would have reported alone (budget.h, FLEET). */
 static void budget_count_surprises(struct svi_budget *b) {
     struct svi_budget_share *s = &b->share;
-    /* `most` 1 is the level without the factor. Measured with it, a high factor would hide the very findings
-     * that it is computed from, and would then fall for want of them. */
-    if (s->most >= 1) {
+    /* `most` 1 is the level without the factor, and the factor may be below 1. Measured with it, a high
+     * factor would hide the very findings that it is computed from, and would then fall for want of them. */
+    if (s->most >= BEGINS) {
         s->reached = fmax(s->reached, s->most);
         s->calm = 0;
     } else if (s->reached > 0 && ++s->calm >= b->apart) {
@@ -351,7 +352,8 @@ static void budget_levels(struct svi_budget *b) {
     double factor = budget_level_of(&b->counts, LOWEST_FACTOR, SIZE_STEP, m);
     /* In a fleet the pool keeps the balance. A past that is due no alert yet grants nothing below 1. */
     const double long_enough = fmax(0, fmin(1, (due - DUE_FROM) / (DUE_TO - DUE_FROM)));
-    const double floor = 1 - (1 - LOWEST_FACTOR) * long_enough;
+    /* Keys are compared by their sizes: each uses the budget by the factor of the pool alone. */
+    const double floor = b->share.policies > 1 ? 1 : 1 - (1 - LOWEST_FACTOR) * long_enough;
     /* Where the floor decides, the balance may not fall on: what it saved up there would be spent in one go.
      */
     b->balance = fmax(b->balance, factor > 0 ? fmin(0, log(floor / factor)) : 0);
@@ -533,8 +535,8 @@ double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day) {
         if (p->findings[i].at >= p->days - horizon)
             p->findings[kept++] = p->findings[i];
     p->count = kept;
-    /* Findings have a size of 1 at least: with fewer of them than are due, no key needs more than it has. */
-    const double level = fmax(1, budget_pool_level(p, m)) * exp(p->balance);
+    /* Findings have a size of BEGINS at least: with fewer of them than are due, lower ones are due too. */
+    const double level = fmax(BEGINS, budget_pool_level(p, m)) * exp(p->balance);
     p->factor = m >= 1 ? fmax(exp(SVI_BUDGET_LOWEST), level) : 0;
     return p->factor;
 }

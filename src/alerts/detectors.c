@@ -73,7 +73,8 @@ void svi_detectors_assess(struct svi_detectors *s, const struct svi_detector_sam
                                             .residual = NAN,
                                             .low = NAN,
                                             .high = NAN,
-                                            .with = -1, .other = -1};
+                                            .with = -1,
+                                            .other = -1};
     for (int i = 0; i < SVI_DETECTORS; i++)
         if (s->state[i] && rows[i].engine->of_rows == (sample->row != NULL))
             rows[i].engine->assess(s->state[i], sample, evidence);

@@ -48,10 +48,10 @@ struct svi_evidence {
     double residual;  /* value less forecast, the mean over the last `since` samples; NAN: no forecast */
     double low, high; /* normal range in its context (5 % and 95 %); NAN: unknown */
     int with;         /* the feature that contributes most to the forecast; -1: none */
-    int other;              /* the most surprising feature that is no part of the open alert; -1: none */
-    double other_surprise;  /* its surprise; 0 while no alert is open */
-    double strength;  /* the largest signal of its engine in this sample, whether surprising or not
-                         (anomaly.h); 0: none, or another detector of the engine has it */
+    int other;        /* the most surprising feature that is no part of the open alert; -1: none */
+    double other_surprise; /* its surprise; 0 while no alert is open */
+    double strength;       /* the largest signal of its engine in this sample, whether surprising or not
+                              (anomaly.h); 0: none, or another detector of the engine has it */
 };
 
 /* A surprise as far as a past of that many rows can know it. p = 1 / (10 rows) is the limit, because a tail
@@ -70,9 +70,9 @@ struct svi_unlearned;
 
 /* A sample as detectors see it. All of it belongs to the caller. */
 struct svi_detector_sample {
-    const double *x;                       /* its values, NAN where one is missing */
-    const struct svi_moment *moment;       /* its time */
-    const struct svi_judgement *row;       /* novelty's judgement of the row; NULL: not known yet */
+    const double *x;                 /* its values, NAN where one is missing */
+    const struct svi_moment *moment; /* its time */
+    const struct svi_judgement *row; /* novelty's judgement of the row; NULL: not known yet */
     const int *known; /* features of the open alert, `known_count` of them: what else is surprising is news */
     int known_count;
     const struct svi_unlearned *unlearned; /* columns that leave no trace in the past (mutes.h); NULL: none */
