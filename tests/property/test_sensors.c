@@ -13,7 +13,7 @@
 #define MOST   24           /* columns */
 
 static const enum svi_alert_detector judges[] = {SVI_DETECTOR_VALUE, SVI_DETECTOR_LEVEL, SVI_DETECTOR_STEP,
-                                                 SVI_DETECTOR_OTHERS};
+                                                 SVI_DETECTOR_FORECAST, SVI_DETECTOR_SPREAD};
 #define JUDGES ((int)(sizeof judges / sizeof *judges))
 
 static svi_sensors *begin(int d, bool context) {
