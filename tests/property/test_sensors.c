@@ -114,6 +114,38 @@ static void episodes_of_rows_that_hang_together_too(void **state) {
     }
 }
 
+/* Rows that hang together, forecast from their last rows by equations that are solved again and again: no
+ * row of the solutions, nor of blocks, has more surprises than others. */
+static void no_row_of_a_period_surprises_more(void **state) {
+    (void)state;
+    enum { D = 3, PERIOD = 256 };
+    static double at[PERIOD];
+    double rows = 0, begun = 0;
+    memset(at, 0, sizeof at);
+    for (int k = 0; k < often(6, 1); k++) {
+        svi_sensors *s = begin(D, false);
+        uint64_t seed = 101 + (uint64_t)k;
+        double x[D] = {0};
+        int last = 0;
+        for (int i = 0; i < 20000; i++, rows++) {
+            struct svi_evidence f[SVI_DETECTORS];
+            for (int j = 0; j < D; j++)
+                x[j] = 0.97 * x[j] + test_normal(&seed) + (j > 0 ? 0.3 * x[j - 1] : 0);
+            step(s, x, MONDAY + MINUTE * i, f);
+            if (f[SVI_DETECTOR_FORECAST].surprise <= 0)
+                continue;
+            begun += i > last + 10;
+            at[i % PERIOD] += i > last + 10;
+            last = i;
+        }
+        sensors_close(s);
+    }
+    assert_true(begun > rows / 1000);
+    for (int i = 0; i < PERIOD; i++)
+        if (law_tail(begun, 1.0 / PERIOD, at[i]) < 1e-6)
+            fail_msg("%g of %g surprises begin at row %d of %d", at[i], begun, i, PERIOD);
+}
+
 /* ---- what is odd in its context alone */
 
 /* Detectors whose forecasts know the other sensors. */
@@ -313,12 +345,12 @@ static void kept_judges_go_on_bit_for_bit(void **state) {
  * from the rest, whose equations are solved when columns come. */
 static void wider_judges_keep_all(void **state) {
     (void)state;
-    enum { D = 4, WIDE = 7 };
-    for (int when = 40; when < 4000; when = when * 3 + 1) {
+    enum { D = 4, WIDE = 7, SAME = 2048 }; /* rows in which more columns do not solve less often */
+    for (int when = 40; when < SAME - 500; when = when * 2 + 1) {
         svi_sensors *a = begin(WIDE, false), *b = begin(D, false);
         uint64_t seed = 41 + (uint64_t)when;
         double seen = 0;
-        for (int i = 0; i < when + 1500; i++) {
+        for (int i = 0; i < SAME; i++) {
             double x[WIDE];
             struct svi_evidence f[SVI_DETECTORS], g[SVI_DETECTORS];
             odd_row(i, WIDE, &seed, x);
@@ -449,6 +481,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_surprise_is_as_rare_as_it_says),
         cmocka_unit_test(episodes_of_rows_that_hang_together_too),
+        cmocka_unit_test(no_row_of_a_period_surprises_more),
         cmocka_unit_test(what_is_wrong_for_its_context_is_found),
         cmocka_unit_test(context_has_limits),
         cmocka_unit_test(the_hour_counts),
