@@ -357,6 +357,9 @@ static void budget_levels(struct svi_budget *b) {
     /* Where the floor decides, the balance may not fall on: what it saved up there would be spent in one go.
      */
     b->balance = fmax(b->balance, factor > 0 ? fmin(0, log(floor / factor)) : 0);
+    /* An unknown level of the past is that of a stream without alerts: the balance alone knows of those that
+     * were reported. */
+    factor = factor > 0 ? factor : floor;
     factor = fmax(floor, factor * (b->share.policies > 0 ? 1 : exp(b->balance)));
     b->share.factor = budget_factor(b, promise);
     for (int i = 0; i < SVI_DETECTORS; i++)
