@@ -362,8 +362,11 @@ static void budget_levels(struct svi_budget *b) {
     factor = factor > 0 ? factor : floor;
     factor = fmax(floor, factor * (b->share.policies > 0 ? 1 : exp(b->balance)));
     b->share.factor = budget_factor(b, promise);
-    for (int i = 0; i < SVI_DETECTORS; i++)
-        b->detector[i].level = fmax(SVI_BUDGET_MIN_LEVEL, b->share.factor * factor * b->detector[i].base);
+    for (int i = 0; i < SVI_DETECTORS; i++) {
+        double *level = &b->detector[i].level;
+        const double next = fmax(SVI_BUDGET_MIN_LEVEL, b->share.factor * factor * b->detector[i].base);
+        *level = b->open && *level < next ? *level : next; /* no alert raises the level that holds it open */
+    }
     b->apart = (int)fmax(MIN_APART, fmin(SVI_BUDGET_APART, svi_budget_rows_a_day(b) / b->a_day / APARTS));
 }
 
