@@ -357,10 +357,16 @@ static void budget_levels(struct svi_budget *b) {
     /* Where the floor decides, the balance may not fall on: what it saved up there would be spent in one go.
      */
     b->balance = fmax(b->balance, factor > 0 ? fmin(0, log(floor / factor)) : 0);
+    /* An unknown level of the past is that of a stream without alerts: the balance alone knows of those that
+     * were reported. */
+    factor = factor > 0 ? factor : floor;
     factor = fmax(floor, factor * (b->share.policies > 0 ? 1 : exp(b->balance)));
     b->share.factor = budget_factor(b, promise);
-    for (int i = 0; i < SVI_DETECTORS; i++)
-        b->detector[i].level = fmax(SVI_BUDGET_MIN_LEVEL, b->share.factor * factor * b->detector[i].base);
+    for (int i = 0; i < SVI_DETECTORS; i++) {
+        double *level = &b->detector[i].level;
+        const double next = fmax(SVI_BUDGET_MIN_LEVEL, b->share.factor * factor * b->detector[i].base);
+        *level = b->open && *level < next ? *level : next; /* no alert raises the level that holds it open */
+    }
     b->apart = (int)fmax(MIN_APART, fmin(SVI_BUDGET_APART, svi_budget_rows_a_day(b) / b->a_day / APARTS));
 }
 
@@ -454,7 +460,7 @@ static void budget_detector_archive(struct svi_archive *a, struct svi_budget_det
 void svi_budget_share_archive(struct svi_archive *a, struct svi_budget *b) {
     struct svi_budget_share *s = &b->share;
     svi_archive_finite(a, "factor", &s->factor, 1);
-    svi_archive_check(a, s->factor >= 1, "a factor of levels is below 1");
+    svi_archive_check(a, s->factor >= BEGINS, "a factor of levels is too small");
     svi_archive_finite(a, "reached", &s->reached, 1);
     svi_archive_int(a, "calm", &s->calm, 0, SVI_BUDGET_APART);
     svi_archive_finite(a, "found", &s->found, 1);
@@ -535,9 +541,12 @@ double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day) {
         if (p->findings[i].at >= p->days - horizon)
             p->findings[kept++] = p->findings[i];
     p->count = kept;
-    /* Findings have a size of BEGINS at least: with fewer of them than are due, lower ones are due too. */
-    const double level = fmax(BEGINS, budget_pool_level(p, m)) * exp(p->balance);
-    p->factor = m >= 1 ? fmax(exp(SVI_BUDGET_LOWEST), level) : 0;
+    /* Findings have a size of BEGINS at least: with fewer of them than are due, lower ones are due too. Below
+     * BEGINS there would be alerts that nothing counts, and all keys would report at once. The balance may
+     * not fall on where that floor decides, as in budget_levels. */
+    const double past = fmax(BEGINS, budget_pool_level(p, m));
+    p->balance = fmax(p->balance, log(BEGINS / past));
+    p->factor = m >= 1 ? fmax(BEGINS, past * exp(p->balance)) : 0;
     return p->factor;
 }
 

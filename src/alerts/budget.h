@@ -119,7 +119,7 @@ struct svi_budget_detector {
 struct svi_budget_share {
     double policies; /* policies that share the budget; 0: this one has it alone */
     double asked;    /* factor that the pool asks for; 0: unknown */
-    double factor;   /* factor in the present levels, >= 1 */
+    double factor;   /* factor in the present levels, > 0 */
     double most;     /* of the current row: largest surprise over level without the factor */
     double reached;  /* largest such ratio of the excursion under way; 0: none */
     int calm;        /* rows since it was at its level */
@@ -223,7 +223,7 @@ struct svi_budget_pool {
 void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies, double a_day);
 void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day);
 
-/* The factor, at least 1; 0: unknown. Removes findings that are too old. */
+/* The factor, at least that of the smallest finding; 0: unknown. Removes findings that are too old. */
 double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day);
 
 void svi_budget_pool_archive(struct svi_archive *a, struct svi_budget_pool *p);

@@ -356,13 +356,12 @@ static void assert_episode(struct svi_episode_line l, const char *want) {
     assert_int_equal(length, strlen(want));
 }
 
-static void test_means_differences_and_steps(void **state) {
+static void test_means_steps_and_spreads(void **state) {
     (void)state;
     struct svi_alert_fact f = {.detector = SVI_DETECTOR_LEVEL,
                                .basis = there,
                                .name = "temp",
                                .value = 45.02,
-                               .first = NAN,
                                .expected = 41,
                                .low = 39.5,
                                .high = 42.5,
@@ -392,17 +391,19 @@ static void test_means_differences_and_steps(void **state) {
     assert_episode(l, "s notice: temp 40.3 on average for 30 rows, 0.7 below the 41 expected there, "
                       "about once in 6,000 rows, since row 156");
     f.detector = SVI_DETECTOR_STEP;
-    f.deviates = SVI_DEVIATES_STEPS;
-    f.first = 637;
+    f.span = 0; /* a single sample, compared with its last rows */
     f.value = 2037;
     f.expected = 1900;
-    assert_episode(l, "s notice: temp rises faster than expected, from 637 to 2037 in 30 rows, "
+    f.low = 1850;
+    f.high = 1950;
+    assert_episode(l, "s notice: temp 2037, 1900 expected there (1850 to 1950), "
                       "about once in 6,000 rows, since row 156");
-    f.expected = 2100;
-    assert_episode(l, "s notice: temp rises slower than expected, from 637 to 2037 in 30 rows, "
-                      "about once in 6,000 rows, since row 156");
-    f.first = 2037;
-    assert_episode(l, "s notice: temp does not rise as expected, from 2037 to 2037 in 30 rows, "
+    f.detector = SVI_DETECTOR_SPREAD;
+    f.deviates = SVI_DEVIATES_SPREAD;
+    f.span = 30;
+    f.low = 637;
+    f.high = 2037;
+    assert_episode(l, "s notice: temp varies more than expected, from 637 to 2037 in 30 rows, "
                       "about once in 6,000 rows, since row 156");
     l.state = SVI_ALERT_CLOSE;
     assert_episode(
@@ -412,7 +413,7 @@ static void test_means_differences_and_steps(void **state) {
 /* The vibration is too high for a machine at rest: its ampere meter is not what deviates. */
 static void test_the_other_feature(void **state) {
     (void)state;
-    const struct svi_alert_fact f = {.detector = SVI_DETECTOR_OTHERS,
+    const struct svi_alert_fact f = {.detector = SVI_DETECTOR_FORECAST,
                                      .basis = there,
                                      .deviates = SVI_DEVIATES_OTHER,
                                      .name = "vib",
@@ -581,7 +582,7 @@ int main(void) {
         cmocka_unit_test(test_numbers_as_a_person_writes_them),
         cmocka_unit_test(test_units_follow_values),
         cmocka_unit_test(test_units_of_findings),
-        cmocka_unit_test(test_means_differences_and_steps),
+        cmocka_unit_test(test_means_steps_and_spreads),
         cmocka_unit_test(test_the_other_feature),
         cmocka_unit_test(test_how_rare),
         cmocka_unit_test(test_digits_until_they_differ),

@@ -1,23 +1,31 @@
 /* Forecasts of sensors: what they say is what plain weighted least squares says, row for row, with missing
- * values, with columns that come later, and after a sensor has started again. */
+ * values, with columns that come later, and after a sensor has started again; and a new solution is no step
+ * of any residual. */
 #include "support/problem.h"
 
 #include "alerts/forecast.h"
 
 #define K     4
 #define MOST  5
-#define WIDE  (K + MOST)
+#define LAGS  3 /* means of the rows before */
+#define WIDE  (K + (1 + LAGS) * MOST)
 #define ROWS  900
 #define START 32 /* values that give level and scale */
 
 /* ---- the same, plainly */
 
+/* The means of the rows before: the last one, and fading ones. */
+static const long double shares[LAGS] = {1, .25L, .04L};
+
+/* Coordinates: regressors, sensors, and for each lag the sensors; those of absent sensors are 0. */
 struct plain {
     int d;
     double memory;
     int rows;
-    long double z[ROWS][WIDE]; /* as learned */
-    long double said[MOST];    /* of the row at hand by context */
+    long double z[ROWS][WIDE];                        /* as learned */
+    long double was[LAGS][MOST], learned[LAGS][MOST]; /* means of the rows before, as they were; as learned */
+    long double counted[WIDE];                        /* of the row at hand, as it counts for others */
+    long double said[MOST];                           /* of the row at hand by context */
     int known[MOST];
     long double sum[MOST], values[MOST][START], level[MOST], scale[MOST]; /* scale 0: not known */
     long double t[K][MOST];
@@ -43,12 +51,11 @@ static void eliminate(int n, long double a[WIDE][WIDE], long double *b) {
 
 /* Weighted sums of products with their ridge. */
 static void plain_moments(const struct plain *p, long double s[WIDE][WIDE]) {
-    const int n = K + p->d;
     memset(s, 0, sizeof(long double) * WIDE * WIDE);
     for (int i = 0; i < p->rows; i++) {
         const long double w = powl(1 - 1 / p->memory, p->rows - 1 - i);
-        for (int a = 0; a < n; a++)
-            for (int b = 0; b < n; b++)
+        for (int a = 0; a < WIDE; a++)
+            for (int b = 0; b < WIDE; b++)
                 s[a][b] += w * p->z[i][a] * p->z[i][b];
     }
 }
@@ -76,12 +83,11 @@ static void plain_solve_context(struct plain *p) {
 /* Each sensor on all else. */
 static void plain_solve_others(struct plain *p) {
     static long double s[WIDE][WIDE], a[WIDE][WIDE];
-    const int n = K + p->d;
     plain_moments(p, s);
     for (int j = 0; j < p->d; j++) {
         long double b[WIDE];
         int which[WIDE], m = 0;
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < WIDE; i++)
             if (i != K + j)
                 which[m++] = i;
         for (int r = 0; r < m; r++) {
@@ -102,7 +108,7 @@ static void plain_solve_others(struct plain *p) {
  * SVI_FORECAST_CLIP deviations from what the context says counts so far for the others. */
 static void plain_residuals(struct plain *p, const double *c, const double *x, const float *deviation,
                             double *by_context, double *by_others) {
-    long double *z = p->z[p->rows], counted[WIDE];
+    long double *z = p->z[p->rows], *counted = p->counted;
     for (int i = 0; i < K; i++)
         counted[i] = z[i] = c[i];
     for (int j = 0; j < p->d; j++) {
@@ -115,10 +121,14 @@ static void plain_residuals(struct plain *p, const double *c, const double *x, c
         z[K + j] = none ? out : (x[j] - p->level[j]) / p->scale[j];
         counted[K + j] = fmaxl(out - far, fminl(z[K + j], out + far));
         by_context[j] = none ? NAN : (double)(z[K + j] - out);
+        for (int lag = 0; lag < LAGS; lag++) {
+            counted[K + (1 + lag) * MOST + j] = p->was[lag][j];
+            z[K + (1 + lag) * MOST + j] = p->learned[lag][j];
+        }
     }
     for (int j = 0; j < p->d; j++) {
         long double r = z[K + j];
-        for (int i = 0; i < K + p->d; i++)
+        for (int i = 0; i < WIDE; i++)
             r -= p->by_others[j][i] * counted[i];
         by_others[j] = p->solved && !isnan(by_context[j]) ? (double)r : NAN;
     }
@@ -146,6 +156,10 @@ static void plain_learn(struct plain *p, const double *x, const uint8_t *odd) {
         long double *z = &p->z[p->rows][K + j];
         if (odd[j] || fabsl(*z) >= 1e6L)
             *z = p->said[j];
+        for (int lag = 0; lag < LAGS; lag++) {
+            p->was[lag][j] += shares[lag] * (p->counted[K + j] - p->was[lag][j]);
+            p->learned[lag][j] += shares[lag] * (*z - p->learned[lag][j]);
+        }
         if (!isnan(x[j]) && !(p->scale[j] > 0))
             plain_start(p, j, x[j]);
     }
@@ -154,8 +168,9 @@ static void plain_learn(struct plain *p, const double *x, const uint8_t *odd) {
 
 /* ---- side by side */
 
-static void near(double a, double b, int row, const char *what) {
-    if (isnan(a) != isnan(b) || fabs(a - b) > 1e-8 * (1 + fabs(b)))
+/* size: the largest number that the residual is a difference of. */
+static void near(double a, double b, double size, int row, const char *what) {
+    if (isnan(a) != isnan(b) || fabs(a - b) > 1e-8 * (1 + size))
         fail_msg("row %d, %s: %.15g, plainly %.15g", row, what, a, b);
 }
 
@@ -193,9 +208,12 @@ static void step(struct pair *at, int row, uint64_t *seed) {
     }
     svi_forecast_residuals(&at->f, c, x, deviation, r[0], r[1]);
     plain_residuals(&at->p, c, x, deviation, s[0], s[1]);
+    double size = 0;
+    for (int i = 0; i < WIDE; i++)
+        size = fmax(size, fabs((double)at->p.counted[i]));
     for (int j = 0; j < at->p.d; j++) {
-        near(r[0][j], s[0][j], row, "by context");
-        near(r[1][j], s[1][j], row, "by others");
+        near(r[0][j], s[0][j], fabs(s[0][j]), row, "by context");
+        near(r[1][j], s[1][j], size + fabs(s[1][j]), row, "by others");
         if (row > 2 * START && at->p.d == 2 && !isnan(x[1 - j])) /* by the only other one */
             assert_int_equal(svi_forecast_owes(&at->f, j), 1 - j);
     }
@@ -240,7 +258,9 @@ static void columns_may_come(void **state) {
     svi_forecast_clear(&at.f);
     at.f = wide;
     at.p.d = MOST;
+    at.p.rows -= at.f.held; /* rows that are not in the moments yet */
     plain_solve_others(&at.p);
+    at.p.rows += at.f.held;
     for (int i = 400; i < ROWS; i++)
         step(&at, i, &seed);
     svi_forecast_clear(&at.f);
@@ -256,7 +276,10 @@ static void a_sensor_may_begin_anew(void **state) {
         step(&at, i, &seed);
     svi_forecast_forget(&at.f, 1);
     for (int i = 0; i < at.p.rows; i++)
-        at.p.z[i][K + 1] = 0;
+        for (int part = 0; part <= LAGS; part++)
+            at.p.z[i][K + part * MOST + 1] = 0;
+    for (int lag = 0; lag < LAGS; lag++)
+        at.p.was[lag][1] = at.p.learned[lag][1] = 0;
     at.p.known[1] = 0;
     at.p.level[1] = at.p.scale[1] = 0;
     double c[K], x[MOST], r[2][MOST];
@@ -303,12 +326,46 @@ static void gross_values_leave_numbers(void **state) {
     svi_forecast_clear(&f);
 }
 
+/* A sensor that the last rows and another one determine: its residuals shrink as rows come, and those of the
+ * row after a new solution are no larger than the others. */
+static void a_solution_is_no_step(void **state) {
+    (void)state;
+    enum { SOME = 20000 };
+    struct svi_forecast f;
+    const double c[1] = {1};
+    const uint8_t odd[2] = {0};
+    uint64_t seed = 4;
+    double x[2] = {0}, square[2] = {0}, most = 0;
+    int count[2] = {0}, solved = 0; /* of rows; of the first rows after a solution */
+    assert_int_equal(svi_forecast_init(&f, 1, 2, 1e6, NULL), SVS_OK);
+    for (int i = 0; i < SOME; i++) {
+        double r[2], s[2];
+        x[0] = 0.95 * x[0] + test_normal(&seed);
+        x[1] = 0.9 * x[1] + 0.5 * x[0] + 3; /* exactly */
+        svi_forecast_residuals(&f, c, x, NULL, r, s);
+        if (i >= SOME / 4) {
+            most = fmax(most, fabs(s[1]));
+            square[solved] += s[1] * s[1];
+            count[solved]++;
+        }
+        const int64_t next = f.next;
+        svi_forecast_learn(&f, x, r, odd);
+        solved = f.next != next;
+    }
+    print_message("largest residual %g, mean %g, after a solution %g of %d\n", most,
+                  sqrt(square[0] / count[0]), sqrt(square[1] / count[1]), count[1]);
+    assert_true(most < 0.01 && count[1] > 40); /* the ridge is some rows of 20,000 */
+    assert_true(square[1] / count[1] <= 2 * square[0] / count[0]);
+    svi_forecast_clear(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(residuals_are_those_of_least_squares),
         cmocka_unit_test(columns_may_come),
         cmocka_unit_test(a_sensor_may_begin_anew),
         cmocka_unit_test(gross_values_leave_numbers),
+        cmocka_unit_test(a_solution_is_no_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

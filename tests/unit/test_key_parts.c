@@ -67,8 +67,7 @@ static struct svi_alert_group *open_alert(svi_alert_groups *g, uint64_t key, int
                                           double time) {
     char name[24];
     snprintf(name, sizeof name, "k%d", (int)key);
-    const struct svi_group_alert a = {
-        .key = key, .name = name, .alert = alert, .cause = cause, .time = time};
+    const struct svi_group_alert a = {.key = key, .name = name, .alert = alert, .cause = cause, .time = time};
     struct svi_alert_group *group = svi_alert_groups_open(g, &a, 60);
     if (group)
         group->reported = group->reported ? group->reported : 1;
@@ -167,16 +166,16 @@ static void test_pool(void **state) {
         const double factor = svi_budget_pool_factor(&p, 1);
         assert_true(factor == 0 || factor >= 1);
         over += i >= 100 * 30 && found >= factor;
-        svi_budget_pool_pass(&p, 1, 100);
+        svi_budget_pool_pass(&p, 1, 100, 1);
         svi_budget_pool_find(&p, found, 1);
     }
     assert_in_range(over, (days - 30) / 2, days - 30);
     const double before = svi_budget_pool_factor(&p, 1);
     for (int i = 0; i < 1000; i++) { /* one disturbance of all: one finding, however many they are */
-        svi_budget_pool_pass(&p, 0.01 / 100, 100);
+        svi_budget_pool_pass(&p, 0.01 / 100, 100, 1);
         svi_budget_pool_find(&p, 5 + i % 7, 1);
     }
-    svi_budget_pool_pass(&p, 100, 100);
+    svi_budget_pool_pass(&p, 100, 100, 1);
     const double after = svi_budget_pool_factor(&p, 1);
     assert_true(after >= before && after < before + 0.2);
 }

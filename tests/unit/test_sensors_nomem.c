@@ -38,7 +38,7 @@ static void a_refusal_changes_nothing(void **state) {
         left = -1;
         assert_true(s || strstr(err.text, "sensors"));
     }
-    assert_int_equal(refused, 7);
+    assert_int_equal(refused, 10);
     feed(s, 3, 300, &seed);
     assert_int_equal(archived_save(archive_sensors, s, &before, &err), SVS_OK);
     for (refused = 0; code != SVS_OK; refused++) {
@@ -50,7 +50,7 @@ static void a_refusal_changes_nothing(void **state) {
         assert_int_equal(archived_save(archive_sensors, s, &after, &err), SVS_OK);
         assert_true(archived_same(&before, &after));
     }
-    assert_int_equal(refused, 7);
+    assert_int_equal(refused, 10);
     sensors_close(s);
     svi_bytes_clear(&before);
     svi_bytes_clear(&after);
