@@ -329,7 +329,10 @@ static double budget_level_of(const struct svi_budget_counts *c, double lowest, 
 /* The surprise by (1) that each detector may reach, of the whole budget or of this policy's share. */
 static double budget_promise(const struct svi_budget *b, bool shared) {
     const double a_day = shared ? budget_part(b, b->a_day) : b->a_day;
-    const double p = SVI_BUDGET_PROMISE * a_day / svi_budget_rows_a_day(b) / SVI_DETECTORS;
+    const double rows = svi_budget_rows_a_day(b), lasting = SVI_BUDGET_PROMISE * a_day / rows;
+    const double grant = shared ? budget_part(b, SVI_BUDGET_EARLY) : SVI_BUDGET_EARLY;
+    const double early = rows > SVI_BUDGET_FAST ? grant / (double)(b->rows + 1) : 0;
+    const double p = fmax(lasting, early) / SVI_DETECTORS;
     return fmax(SVI_BUDGET_MIN_LEVEL, -log10(fmin(1, p)));
 }
 

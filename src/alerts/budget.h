@@ -22,6 +22,10 @@
  *
  *     p <= SVI_BUDGET_PROMISE x a_day / R / SVI_DETECTORS                                              (1)
  *
+ * A stream of more than SVI_BUDGET_FAST rows a day would be silent for hours by that. In its row n, p may
+ * also be SVI_BUDGET_EARLY / (n + 1) / SVI_DETECTORS, which exchangeable rows use SVI_BUDGET_EARLY ln(b / a)
+ * times between row a and row b.
+ *
  * FACTOR. The size of a sample is the largest surprise over base of its detectors, and the factor is the
  * level of the sizes of the past: detectors that surprise together count once, and what all of them use
  * together is what the budget grants. It may fall below 1 as the past becomes long enough to be due an alert;
@@ -66,7 +70,9 @@
 #include "svmstream/error.h"
 
 /* Tuning. */
-#define SVI_BUDGET_PROMISE      1.5  /* multiple of the budget that exchangeable rows would use, see (1) */
+#define SVI_BUDGET_PROMISE      1.5 /* multiple of the budget that exchangeable rows would use, see (1) */
+#define SVI_BUDGET_EARLY        0.6 /* alerts of a fast stream each time that its rows grow e-fold */
+#define SVI_BUDGET_FAST         20000.0
 #define SVI_BUDGET_SPENT        .9   /* part of the budget that the past may have used */
 #define SVI_BUDGET_TARGET       .95  /* part of the budget that the balance settles at */
 #define SVI_BUDGET_STEP         0.06 /* rise of the balance, the logarithm of a factor, with an alert */

@@ -59,6 +59,11 @@ bool svi_pace_knows_a_day(const struct svi_pace *p, double time) {
     return p->rows > 0 && (time - p->since >= DAY || p->rows >= SVI_PACE_DAY);
 }
 
+bool svi_pace_is_fast(const struct svi_pace *p, double time) {
+    return p->rows >= SVI_PACE_FEW && time > p->since &&
+           (double)p->rows / (time - p->since) * DAY > SVI_PACE_DAY;
+}
+
 int64_t svi_pace_block(const struct svi_pace *p) {
     /* The largest power-of-two multiple that does not exceed it, because blocks only ever double. */
     int64_t rows = SVI_BLOCK_MIN_ROWS;

@@ -86,8 +86,9 @@ static void row_detectors_assess(void *state, const struct svi_detector_sample *
      * not count, or what lasts would go on after the mute. */
     if (!sample->unlearned)
         svi_lasting_add(&r->lasting, &rank);
-    const bool early =
-        !svi_pace_knows_a_day(&r->pace, m->time) || (double)r->pace.rows < RUNS * r->lasting.tau;
+    const bool fast = svi_pace_is_fast(&r->pace, m->time), day = svi_pace_knows_a_day(&r->pace, m->time);
+    const bool early = !(day || fast) || (double)r->pace.rows < RUNS * r->lasting.tau;
+    const bool alone = !day && r->pace.rows < SVI_BLOCKS * SVI_BLOCK_MIN_ROWS; /* too few blocks to compare */
     /* `extreme` extends p beyond the ranks: otherwise no surprise could exceed log10 of the number
      * of scores. */
     const float v[SERIES] = {(float)fmin(-log10(j->extreme), GREATEST),
@@ -96,7 +97,10 @@ static void row_detectors_assess(void *state, const struct svi_detector_sample *
         u[i] = r->pace.rows < WARM ? 0 : v[i] / fmaxf(r->deviations.now[i], MIN_SCALE);
         /* The smaller of both: a long past of small p-values lowers the surprise, and never raises it. */
         const double episode = svi_block_tails_surprise(&r->tails, i, u[i], 0);
-        evidence[detector[i]].surprise = early && i == LASTING ? 0 : fmin(v[i], episode);
+        evidence[detector[i]].surprise = i != LASTING ? fmin(v[i], episode)
+                                         : early      ? 0
+                                         : alone      ? v[i]
+                                                      : fmin(v[i], episode);
     }
     evidence[SVI_DETECTOR_LASTING].over = svi_lasting_over(&r->lasting);
     evidence[SVI_DETECTOR_LASTING].since = evidence[SVI_DETECTOR_LASTING].over;

@@ -17,11 +17,11 @@ import alert_runs
 import compressors
 import day_one
 import machines
-from alert_runs import DAY, spoke
+from alert_runs import DAY, SHOW, spoke
 
 LINES = 40
 DIFFERENCE = re.compile(r" (above|below|higher|lower|more|less|over|under) (than )?(expected|usual|normal|the forecast)")
-LASTED = re.compile(r" for ((?:[\d,]+ (?:d|h|min|s|rows?)\b ?)+)")
+LASTED = re.compile(r"(?: on average)? for ((?:[\d,]+ (?:d|h|min|s|rows?)\b ?)+)")
 RANGE = re.compile(r"[^;(]*\((?:usually |normally )?(-?[\d.,]*\d) to (-?[\d.,]*\d)(?: expected there)?\)")
 UNITS = {"d": DAY, "h": 3600, "min": 60, "s": 1}
 
@@ -117,6 +117,12 @@ def lines(pool):
             note += "   <- %g is inside the range it is said to leave" % value if inside else ""
             print("      %-11s %s%s\n      %-11s day before: %s" % (name, now, note, "", before))
     every = [parts for _, found in runs for _, _, parts in found if parts]
+    if SHOW:
+        for source, found in runs:
+            for by, text, parts in found:
+                for name, value, now, _, true, _ in parts:
+                    if not true:
+                        print("    never read: %s: %s\n        %s %s" % (" ".join(map(str, source)), text, name, now))
     wrong = sum(not all(part[4] for part in parts) for parts in every)
     within = sum(any(part[5] for part in parts) for parts in every)
     print("  %d lines; of all %d lines of these runs %d say a reading which never was, %d one inside the range that it leaves "
