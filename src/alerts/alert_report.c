@@ -316,11 +316,12 @@ static void sort_by_explanation(struct svi_alert_stage *s, struct svi_contributi
 }
 
 /* The detector with a forecast that finds this feature most surprising, if nearly at its level; else
- * SVI_DETECTORS. */
+ * SVI_DETECTORS. Where the row itself leads, a change that began before it is another matter. */
 static int forecast_of(const struct svi_alert_stage *s, int feature) {
     int best = SVI_DETECTORS;
     for (int i = 0; i < SVI_DETECTORS; i++)
         if (s->evidence[i].feature == feature && isfinite(s->evidence[i].residual) &&
+            (s->policy.lead != SVI_DETECTOR_ROW || s->evidence[i].since == 1) &&
             s->policy.ratio[i] >= SVI_POLICY_CLEAR &&
             (best == SVI_DETECTORS || s->policy.ratio[i] > s->policy.ratio[best]))
             best = i;
@@ -374,6 +375,20 @@ static int add_joined_facts(const struct svi_alert_stage *s, const struct svi_al
     return count;
 }
 
+/* Where rows are what is surprising, the feature that explains most of this one leads. */
+static void facts_sort(struct svi_alert_stage *s, struct svi_alert_fact *facts, int count) {
+    int first = 0;
+    double most = -INFINITY;
+    for (int i = 0; i < count && count > 1; i++) {
+        const double explains = explained_by(s, facts[i].column);
+        first = explains > most ? i : first;
+        most = fmax(most, explains);
+    }
+    const struct svi_alert_fact leads = facts[first];
+    memmove(facts + 1, facts, (size_t)first * sizeof *facts);
+    facts[0] = leads;
+}
+
 static void write_episode(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                           const struct svi_alert_subject *of, enum svi_alert_change change,
                           struct svi_alert_report *out) {
@@ -400,6 +415,8 @@ static void write_episode(struct svi_alert_stage *s, const struct svi_alert_samp
     line.opening = lead->opening;
     if (change != SVI_ALERT_CLOSE) {
         line.count = add_detector_facts(s, sample, of->schema, facts);
+        if (lead->engine->of_rows && line.count > 1)
+            facts_sort(s, facts, line.count);
         if (change == SVI_ALERT_UPDATE)
             line.count = add_joined_facts(s, sample, of->schema, facts, line.count);
         if (lead->engine->of_rows || d->ratio[SVI_DETECTOR_ROW] >= 1)
