@@ -94,7 +94,7 @@ if command -v mosquitto_pub >/dev/null && PATH=$PATH:/usr/sbin command -v mosqui
     expect "a jam: a current that never was" "$folder/fleet" '^plant press-03 current 37\.4 above all it ever showed .*, since 09:40 UTC$'
     expect "a bearing: vibration that the current does not explain" "$folder/fleet" '^plant press-07 (notice|warning|serious).*vibration .*, since 10:5[0-9] UTC$'
     expect "a sensor that hangs" "$folder/fleet" '^plant press-11 temp stuck at .*, since 08:2[0-9] UTC$'
-    expect "a leak: pressure that falls" "$folder/fleet" '^plant press-14 (notice|warning|serious).*pressure .*, since 09:[0-9]* UTC$'
+    expect "a leak: pressure that falls" "$folder/fleet" '^plant press-14 (notice|warning|serious).*pressure .*, since 0[6-9]:[0-9]* UTC$'
     expect "a sensor torn off" "$folder/fleet" '^plant press-05 vibration absent .*, since 13:1[0-9] UTC$'
     n=$((n + 1)) # by the detectors at the first reading, by the rule at the third
     all=$(sed -nE 's/^plant ([0-9]+) presses: (press-[0-9]+), .* and [0-9]+ more: .*pressure .*, since 19:1[0-9] UTC$/\2 \1/p' "$folder/fleet" |
