@@ -316,11 +316,12 @@ static void sort_by_explanation(struct svi_alert_stage *s, struct svi_contributi
 }
 
 /* The detector with a forecast that finds this feature most surprising, if nearly at its level; else
- * SVI_DETECTORS. */
+ * SVI_DETECTORS. Where the row itself leads, a change that began before it is another matter. */
 static int forecast_of(const struct svi_alert_stage *s, int feature) {
     int best = SVI_DETECTORS;
     for (int i = 0; i < SVI_DETECTORS; i++)
         if (s->evidence[i].feature == feature && isfinite(s->evidence[i].residual) &&
+            (s->policy.lead != SVI_DETECTOR_ROW || s->evidence[i].since == 1) &&
             s->policy.ratio[i] >= SVI_POLICY_CLEAR &&
             (best == SVI_DETECTORS || s->policy.ratio[i] > s->policy.ratio[best]))
             best = i;
@@ -374,9 +375,24 @@ static int add_joined_facts(const struct svi_alert_stage *s, const struct svi_al
     return count;
 }
 
-static void write_episode(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
-                          const struct svi_alert_subject *of, enum svi_alert_change change,
-                          struct svi_alert_report *out) {
+/* Where rows are what is surprising, the feature that explains most of this one leads. */
+static void facts_sort(struct svi_alert_stage *s, struct svi_alert_fact *facts, int count) {
+    int first = 0;
+    double most = -INFINITY;
+    for (int i = 0; i < count && count > 1; i++) {
+        const double explains = explained_by(s, facts[i].column);
+        first = explains > most ? i : first;
+        most = fmax(most, explains);
+    }
+    const struct svi_alert_fact leads = facts[first];
+    memmove(facts + 1, facts, (size_t)first * sizeof *facts);
+    facts[0] = leads;
+}
+
+/* Returns the column of the feature that the line is about; -1: it names none. */
+static int write_episode(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                         const struct svi_alert_subject *of, enum svi_alert_change change,
+                         struct svi_alert_report *out) {
     const struct svi_alert_policy *d = &s->policy;
     const bool by_rows = svi_alert_stage_counts_rows(s, sample);
     struct svi_alert_fact facts[SVI_ALERT_TOP];
@@ -400,6 +416,8 @@ static void write_episode(struct svi_alert_stage *s, const struct svi_alert_samp
     line.opening = lead->opening;
     if (change != SVI_ALERT_CLOSE) {
         line.count = add_detector_facts(s, sample, of->schema, facts);
+        if (lead->engine->of_rows && line.count > 1)
+            facts_sort(s, facts, line.count);
         if (change == SVI_ALERT_UPDATE)
             line.count = add_joined_facts(s, sample, of->schema, facts, line.count);
         if (lead->engine->of_rows || d->ratio[SVI_DETECTOR_ROW] >= 1)
@@ -407,6 +425,7 @@ static void write_episode(struct svi_alert_stage *s, const struct svi_alert_samp
     }
     (void)svi_calendar_set_zone(of->schema->zone, &err); /* unknown zone: times are in UTC */
     svi_episode_text(out->text, &line);
+    return line.count > 0 ? facts[0].column : -1;
 }
 
 /* A close is attributed to the detector that was reported last, with the largest surprise of the episode: the
@@ -422,12 +441,12 @@ static void add_detector(const struct svi_alert_stage *s, enum svi_alert_change 
     e->over = closes ? 1 : f->over;
 }
 
-/* Which feature the alert is about, for mutes of a sensor: that of the leading detector, if it has one, and
- * whether the episode has found others too. */
-static void report_lead(const struct svi_alert_stage *s, const struct svi_schema *schema,
+/* Which feature the alert is about, for mutes of a sensor and for groups: that of the leading detector, or of
+ * a row the one that its line begins with; and whether the episode has found others too. */
+static void report_lead(const struct svi_alert_stage *s, const struct svi_schema *schema, int shown,
                         struct svi_alert_event *event) {
     const struct svi_alert_policy *d = &s->policy;
-    const int lead = s->evidence[d->lead].feature;
+    const int found = s->evidence[d->lead].feature, lead = found >= 0 ? found : shown;
     const int own = lead >= 0 ? lead : event->count > 0 ? event->top[0].column : -1;
     event->lead = lead >= 0 ? svi_schema_name(schema, lead) : NULL;
     for (int i = 0; i < d->feature_count; i++)
@@ -455,8 +474,7 @@ bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_alert_s
                                           .text = out->text};
     if (svi_alert_policy_is_on(&s->policy)) {
         add_detector(s, change, &out->event);
-        report_lead(s, of->schema, &out->event);
-        write_episode(s, sample, of, change, out);
+        report_lead(s, of->schema, write_episode(s, sample, of, change, out), &out->event);
     } else {
         write_line(s, sample, of, change, out);
     }

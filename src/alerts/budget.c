@@ -42,7 +42,7 @@
 #define SLOPE       0.1 /* rise of a level that opens fewer by a factor of e, as a part of it, where unknown */
 #define SIZE_STEP   1.08 /* sizes that are counted begin at LOWEST_FACTOR */
 #define LEVELS      SVI_BUDGET_LEVELS
-#define MOST_CALM   INT16_MAX
+#define MAX_CALM    INT16_MAX
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
     *b = (struct svi_budget){
@@ -261,7 +261,7 @@ static void budget_count_row(struct svi_budget *b) {
     float levels[LEVELS], size = 0;
     const double keep = exp(-b->passed / budget_horizon(b->a_day));
     const double grouped = b->group / DAY * svi_budget_rows_a_day(b);
-    const int hold = (int)fmin(MOST_CALM, fmax(b->apart, grouped));
+    const int hold = (int)fmin(MAX_CALM, fmax(b->apart, grouped));
     budget_grid(levels, LOWEST_LEVEL, LEVEL_STEP);
     b->counted = b->counted * keep + b->passed;
     for (int i = 0; i < SVI_DETECTORS; i++) {
@@ -303,14 +303,14 @@ static double budget_level_of(const struct svi_budget_counts *c, double lowest, 
      * counts fall again: there is no level there. */
     for (int k = LEVELS - 1; k >= 0 && most == 0; k--) {
         const double n = (double)c->opened[k];
-        few = few < 0 && n >= SVI_BUDGET_FEW ? k : few;
-        some = some < 0 && n >= SVI_BUDGET_SOME ? k : some;
+        few = few < 0 && n >= SVI_BUDGET_MIN_OPENED ? k : few;
+        some = some < 0 && n >= SVI_BUDGET_MAX_OPENED ? k : some;
         within = n <= m && within == k + 1 ? k : within;
         most = k + 1 < LEVELS && n + 0.5 < (double)c->opened[k + 1] ? k + 1 : 0;
     }
-    if (m < SVI_BUDGET_FEW && few < 0)
+    if (m < SVI_BUDGET_MIN_OPENED && few < 0)
         return 0;
-    if (m < SVI_BUDGET_FEW) {
+    if (m < SVI_BUDGET_MIN_OPENED) {
         const double a = (double)c->opened[few], b = some >= 0 ? (double)c->opened[some] : 0;
         const double apart = some >= 0 ? (double)levels[few] - (double)levels[some] : 0;
         const double slope = apart > 0 && b > a ? apart / log(b / a) : SLOPE * (double)levels[few];
@@ -425,7 +425,7 @@ static void budget_counts_archive(struct svi_archive *a, struct svi_budget_count
     for (int k = 0; k < LEVELS; k++)
         calm[k] = c->calm[k];
     svi_archive_floats(a, "counts", c->opened, LEVELS);
-    svi_archive_ints(a, "calm", calm, LEVELS, -1, MOST_CALM);
+    svi_archive_ints(a, "calm", calm, LEVELS, -1, MAX_CALM);
     for (int k = 0; k < LEVELS && svi_archive_ok(a); k++) {
         c->calm[k] = (int16_t)calm[k];
         svi_archive_check(a, c->opened[k] >= 0, "a count of alerts is negative");
@@ -503,7 +503,7 @@ void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policie
 static void budget_pool_settle(struct svi_budget_pool *p, double a_day) {
     if (!(p->now > 0) || p->days - p->since < TOGETHER / a_day)
         return;
-    const struct svi_budget_finding found = {p->now, p->since};
+    const struct svi_budget_excursion found = {p->now, p->since};
     const bool full = p->count == SVI_BUDGET_POOL;
     int at = full ? SVI_BUDGET_POOL : p->count++;
     if (p->now >= p->factor && p->factor > 0) /* it was an alert, as far as the pool can see */
@@ -527,7 +527,7 @@ void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day)
 /* The size that m findings may exceed (budget.h, POOL); 0: unknown. Findings descend. */
 static double budget_pool_level(const struct svi_budget_pool *p, double m) {
     const int k = p->count < RANKS ? p->count : RANKS, h = k / 4, rank = (int)fmin(m, SVI_BUDGET_POOL);
-    if (m >= SVI_BUDGET_MIN_FINDINGS)
+    if (m >= SVI_BUDGET_MIN_EXCURSIONS)
         return rank <= p->count ? p->findings[rank - 1].size + SVI_BUDGET_ABOVE : 0;
     if (h < 1) /* too few for a slope */
         return 0;
@@ -566,7 +566,7 @@ void svi_budget_pool_archive(struct svi_archive *a, struct svi_budget_pool *p) {
     svi_archive_finite(a, "found", found, p->count);
     svi_archive_finite(a, "found at", at, p->count);
     for (int i = 0; svi_archive_ok(a) && i < p->count; i++)
-        p->findings[i] = (struct svi_budget_finding){found[i], at[i]};
+        p->findings[i] = (struct svi_budget_excursion){found[i], at[i]};
     svi_archive_finite(a, "found now", &p->now, 1);
     svi_archive_finite(a, "found since", &p->since, 1);
 }

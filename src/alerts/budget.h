@@ -13,9 +13,9 @@
  *
  * LEVEL OF THE PAST. In T days, as counted, m = SVI_BUDGET_SPENT x a_day x T alerts may have been opened. The
  * level is the lowest from which on no higher one has opened more than m, by linear interpolation of the
- * logarithm of counts. Where fewer than SVI_BUDGET_FEW may have, single alerts say little, and the logarithm
- * is extrapolated from the levels that opened SVI_BUDGET_FEW and SVI_BUDGET_SOME. It is unknown while no
- * level has opened so many.
+ * logarithm of counts. Where fewer than SVI_BUDGET_MIN_OPENED may have, single alerts say little, and the
+ * logarithm is extrapolated from the levels that opened SVI_BUDGET_MIN_OPENED and SVI_BUDGET_MAX_OPENED. It
+ * is unknown while no level has opened so many.
  *
  * BASE. The level of a detector's own past, but at least the surprise that exchangeable rows with honest
  * p-values reach SVI_BUDGET_PROMISE times as often as the budget allows. With R rows a day:
@@ -50,7 +50,7 @@
  *
  * POOL. Each policy alone would report `a_day` alerts a day, several together a multiple of the budget. In T
  * days, m = SVI_BUDGET_SPENT x a_day x T findings of all policies may have been alerts. The factor lies above
- * the finding of rank m, rounded down, and while m < SVI_BUDGET_MIN_FINDINGS it is extrapolated by an
+ * the finding of rank m, rounded down, and while m < SVI_BUDGET_MIN_EXCURSIONS it is extrapolated by an
  * exponential law of the largest k = min(count, 16), with h = k / 4:
  *
  *     u(h) + s ln(h / m),   s = (u(h) - u(k)) / ln(k / h)                                              (2)
@@ -70,25 +70,25 @@
 #include "svmstream/error.h"
 
 /* Tuning. */
-#define SVI_BUDGET_PROMISE      1.5 /* multiple of the budget that exchangeable rows would use, see (1) */
-#define SVI_BUDGET_EARLY        0.6 /* alerts of a fast stream each time that its rows grow e-fold */
-#define SVI_BUDGET_FAST         20000.0
-#define SVI_BUDGET_SPENT        .9   /* part of the budget that the past may have used */
-#define SVI_BUDGET_TARGET       .95  /* part of the budget that the balance settles at */
-#define SVI_BUDGET_STEP         0.06 /* rise of the balance, the logarithm of a factor, with an alert */
-#define SVI_BUDGET_LOWEST       (-0.7)
-#define SVI_BUDGET_HIGHEST      1.5 /* bounds of the balance */
-#define SVI_BUDGET_APART        50  /* most samples that a record spans */
-#define SVI_BUDGET_CLEAR        0.6 /* part of a level below which a sample is calm */
-#define SVI_BUDGET_LEVELS       24  /* levels that are counted */
-#define SVI_BUDGET_FEW          2.0
-#define SVI_BUDGET_SOME         8.0
-#define SVI_BUDGET_MIN_FINDINGS 4.0  /* m below which findings are extrapolated */
-#define SVI_BUDGET_ABOVE        0.01 /* distance of a factor from the finding below it */
-#define SVI_BUDGET_MIN_LEVEL    1.0  /* smallest level */
-#define SVI_BUDGET_MEMORY       28.0 /* days of the past that count, at least ... */
-#define SVI_BUDGET_PERIODS      8.0  /* ... this many times the time of one alert */
-#define SVI_BUDGET_GAP          20   /* mean intervals that a gap counts as at most */
+#define SVI_BUDGET_PROMISE        1.5 /* multiple of the budget that exchangeable rows would use, see (1) */
+#define SVI_BUDGET_EARLY          0.6 /* alerts of a fast stream each time that its rows grow e-fold */
+#define SVI_BUDGET_FAST           20000.0 /* rows a day of a fast stream */
+#define SVI_BUDGET_SPENT          .9      /* part of the budget that the past may have used */
+#define SVI_BUDGET_TARGET         .95     /* part of the budget that the balance settles at */
+#define SVI_BUDGET_STEP           0.06    /* rise of the balance, the logarithm of a factor, with an alert */
+#define SVI_BUDGET_LOWEST         (-0.7)
+#define SVI_BUDGET_HIGHEST        1.5 /* bounds of the balance */
+#define SVI_BUDGET_APART          50  /* most samples that a record spans */
+#define SVI_BUDGET_CLEAR          0.6 /* part of a level below which a sample is calm */
+#define SVI_BUDGET_LEVELS         24  /* levels that are counted */
+#define SVI_BUDGET_MIN_OPENED     2.0
+#define SVI_BUDGET_MAX_OPENED     8.0
+#define SVI_BUDGET_MIN_EXCURSIONS 4.0  /* m below which findings are extrapolated */
+#define SVI_BUDGET_ABOVE          0.01 /* distance of a factor from the finding below it */
+#define SVI_BUDGET_MIN_LEVEL      1.0  /* smallest level */
+#define SVI_BUDGET_MEMORY         28.0 /* days of the past that count, at least ... */
+#define SVI_BUDGET_PERIODS        8.0  /* ... this many times the time of one alert */
+#define SVI_BUDGET_GAP            20   /* mean intervals that a gap counts as at most */
 
 #define SVI_BUDGET_WINDOW 64 /* places; a power of 2 above SVI_BUDGET_APART */
 
@@ -211,14 +211,14 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b);
 
 #define SVI_BUDGET_POOL 128 /* findings kept, the largest */
 
-struct svi_budget_finding {
+struct svi_budget_excursion {
     double size; /* surprise over level */
     double at;   /* day of the pool */
 };
 
 struct svi_budget_pool {
     double days; /* so far, of one policy (the sum over their number) */
-    struct svi_budget_finding findings[SVI_BUDGET_POOL]; /* descending by size */
+    struct svi_budget_excursion findings[SVI_BUDGET_POOL]; /* descending by size */
     int count;
     double factor, balance; /* as last asked for; see BALANCE */
     double now;   /* largest finding of the group that counts as one and is not in the list yet; 0: none */

@@ -22,7 +22,8 @@
 #define FIRST      32  /* rows before the first solution */
 #define SELDOM     256 /* most rows between two solutions, and one more for each PRICE unknowns squared */
 #define PRICE      32
-#define FEW        20 /* sensors up to which all means of the rows before are coordinates; above, the first */
+#define MAX_LAGGED 20  /* sensors up to which all means of the rows before are coordinates; above, the first \
+                        */
 #define RIDGE      4.0 /* ridge on coefficients of regressors, in rows; regressors are 1 at most */
 #define SHARE      0.4 /* ridge on those of sensors, in rows of their own mean square; of the last rows too */
 #define CLIP       1e6 /* scales: values farther from their level are not learned */
@@ -31,7 +32,7 @@
 
 #define SIDE_MAX (SVI_CONTEXT_MAX + 2 * SVI_FORECAST_OTHERS) /* most unknowns that are solved for at once */
 
-_Static_assert(4 * FEW <= 2 * SVI_FORECAST_OTHERS, "SIDE_MAX holds all lags of few sensors");
+_Static_assert(4 * MAX_LAGGED <= 2 * SVI_FORECAST_OTHERS, "SIDE_MAX holds all lags of few sensors");
 
 /* ---- what it consists of */
 
@@ -69,7 +70,7 @@ static const double forecast_shares[] = {1, 0.25, 0.04};
 #define LAGS ((int)(sizeof forecast_shares / sizeof *forecast_shares))
 
 static int forecast_lags(int d) {
-    return d > SVI_FORECAST_OTHERS ? 0 : d > FEW ? 1 : LAGS;
+    return d > SVI_FORECAST_OTHERS ? 0 : d > MAX_LAGGED ? 1 : LAGS;
 }
 
 static struct forecast_dims forecast_dims(int k, int d) {

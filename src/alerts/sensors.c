@@ -3,9 +3,9 @@
  *
  * The way of a row (sensors_assess): the moment gives the regressors of time (context.h), columns of context
  * join them, and forecasts leave residuals (forecast.h). In deviations of the time of day (deviations.h)
- * these enter rings, from which means are kept. Signals are the values and these means, each in two
- * directions, up and down. A signal beyond its tail (block_tails.h) is evidence. Then everything learns the
- * row, so no row is assessed by a past that contains it.
+ * these enter fading means. Signals are the values, the residuals and these means, each in two directions, up
+ * and down. A signal beyond its tail (block_tails.h) is evidence, and so is a sensor far from its last rows
+ * (steps.h). Then everything learns the row, so no row is assessed by a past that contains it.
  *
  * Layout: everything kept of a sensor is in arrays of d columns, so that loops run along the sensors.
  * `signal` has 2 x SIGNALS rows of d: signal i up at row 2 i, down at row 2 i + 1. -INFINITY marks a signal
@@ -85,7 +85,7 @@ struct svi_sensors {
     float *residual;             /* RESIDUALS x d: the same; 0 for none */
     float *fresh;                /* RESIDUALS x d: in deviations; 0 before WARM */
     float *signal;               /* SIGNALS x 2 x d */
-    float *gate;                 /* 2 x d, by context and by others: -INFINITY without a residual, else 0 */
+    float *gate;                 /* 2 x d, by context and by all: -INFINITY without a residual, else 0 */
     uint8_t *odd, *unlearned;    /* d flags: surprising now; not learned in this row */
 
     int judged; /* sensors that `price` was computed for */

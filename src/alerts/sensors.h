@@ -1,15 +1,17 @@
 /* sensors.h: the detectors that assess each sensor by itself, against its past, the time of day and of the
- * week, the columns of context, the sample before and the other sensors (evidence.h).
+ * week, the columns of context, its last rows and the other sensors (evidence.h).
  *
- * SIGNALS. Each sensor has eight series, each in both directions: its value (VALUE); its residual after time
- * and context, of this row and as the mean of the last 30 and 180 (LEVEL); the part of that which the row
- * before does not predict, as the mean of the last 30 (STEP); and its residual after the other sensors too,
- * of this row and as the mean of the last 30 and 180 (OTHERS). Residuals are in deviations of the time of day
- * (deviations.h).
+ * SIGNALS. Each sensor has seven series, all but the last in both directions: its value (VALUE); the mean of
+ * its last 30 residuals after time and context (LEVEL); its residual after all that is known before and
+ * beside it (forecast.h), of this row and as the mean of the last 10, 60 and 360 (FORECAST); and the mean
+ * square of its last 30 such residuals (SPREAD). Residuals are in deviations of the time of day
+ * (deviations.h); means fade exponentially. STEP has one series for all sensors: the distance of the one that
+ * has moved farthest away from its last rows (steps.h). SPREAD and STEP need several sensors: of one alone,
+ * FORECAST knows its last rows as well.
  *
  * SURPRISE. How rare a signal is follows from the largest values of blocks of rows (block_tails.h). The mean
- * of many rows counts only once the past has ten times as many. The surprise of a detector is that of its
- * rarest series, less the logarithm of their number.
+ * of many rows counts only once the past has ten times as many, and STEP once the past has a day or 20,000
+ * rows. The surprise of a detector is that of its rarest series, less the logarithm of their number.
  *
  * LEARNING. A surprising sensor is not learned, for a quarter of the memory at most; then its new level is
  * normal. The memory is a week of rows, 2000 to 20000.

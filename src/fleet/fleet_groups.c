@@ -60,13 +60,17 @@ static const char *group_statement(const struct svi_alert_event *a) {
                                  : "values";
 }
 
-/* A hash of statement and the i-th feature. An alert about a measure of quality, or about silence, blames no
- * feature. A column without a name goes by its number, behind a second slash. */
+/* A hash of statement and the i-th feature: that of the leading detector, which the line is about, comes
+ * before those of the row. An alert about a measure of quality, or about silence, blames no feature. A column
+ * without a name goes by its number, behind a second slash. */
 static uint64_t group_cause(const struct svi_alert_event *a, int i) {
     char cause[3 * SVI_GROUP_WORD + SVS_NAME_MAX];
-    const struct svi_contribution *top = a->measure || i >= a->count ? NULL : &a->top[i];
+    const int at = i - (a->lead != NULL);
+    const struct svi_contribution *top = a->measure || at < 0 || at >= a->count ? NULL : &a->top[at];
     int length = snprintf(cause, sizeof cause, "%s/", group_statement(a));
-    if (top && top->feature)
+    if (at < 0)
+        length += snprintf(cause + length, sizeof cause - (size_t)length, "%s", a->lead);
+    else if (top && top->feature)
         length += snprintf(cause + length, sizeof cause - (size_t)length, "%s", top->feature);
     else if (top)
         length += snprintf(cause + length, sizeof cause - (size_t)length, "/%d", top->column);
@@ -272,7 +276,7 @@ static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const s
                                   .cause = group_cause(a, 0),
                                   .time = event->ts};
     while (!a->rule && !a->measure && one.other_count < SVI_GROUP_CAUSES - 1 &&
-           one.other_count + 1 < a->count) {
+           one.other_count + 1 < a->count + (a->lead != NULL)) {
         one.others[one.other_count] = group_cause(a, one.other_count + 1);
         one.other_count++;
     }

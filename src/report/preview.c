@@ -258,7 +258,7 @@ static void preview_print_alerts(const struct svi_preview *l) {
         printf("%-18s %s, at %g s a row\n", "time", svi_human_span(a, false, days * DAY), l->o.row_seconds);
     printf("%-18s %" PRId64 "  (%s)\n", "alerts", log->alerts, preview_rate_text(l, rate, l->result[0].rate));
     preview_print_kinds("by kind", log->kinds);
-    preview_print_kinds("by judge, rule", log->judges);
+    preview_print_kinds("by detector/rule", log->judges);
     preview_print_keys(log);
     if (log->updates > 0)
         printf("%-18s %" PRId64 "\n", "updates", log->updates);
