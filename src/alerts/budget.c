@@ -313,7 +313,8 @@ static double budget_level_of(const struct svi_budget_counts *c, double lowest, 
     if (m < SVI_BUDGET_MIN_OPENED) {
         const double a = (double)c->opened[few], b = some >= 0 ? (double)c->opened[some] : 0;
         const double apart = some >= 0 ? (double)levels[few] - (double)levels[some] : 0;
-        const double slope = apart > 0 && b > a ? apart / log(b / a) : SLOPE * (double)levels[few];
+        const double typical = SLOPE * (double)levels[few];
+        const double slope = apart > 0 && b > a ? fmin(apart / log(b / a), 2 * typical) : typical;
         return (double)levels[few] + slope * log(a / m);
     }
     if (within == LEVELS || within == most) /* even the highest level opens more, or the lowest does not */

@@ -81,7 +81,7 @@
 #define SVI_BUDGET_APART          50  /* most samples that a record spans */
 #define SVI_BUDGET_CLEAR          0.6 /* part of a level below which a sample is calm */
 #define SVI_BUDGET_LEVELS         24  /* levels that are counted */
-#define SVI_BUDGET_MIN_OPENED     2.0
+#define SVI_BUDGET_MIN_OPENED     0.75
 #define SVI_BUDGET_MAX_OPENED     8.0
 #define SVI_BUDGET_MIN_EXCURSIONS 4.0  /* m below which findings are extrapolated */
 #define SVI_BUDGET_ABOVE          0.01 /* distance of a factor from the finding below it */
