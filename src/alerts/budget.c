@@ -377,9 +377,17 @@ static void budget_levels(struct svi_budget *b) {
 /* Takes one alert, as far as it has not faded, from the counts of the levels that it reached. */
 static void budget_take(struct svi_budget_counts *c, double lowest, double step, double size, double left) {
     float levels[LEVELS];
+    int reached = 0;
     budget_grid(levels, lowest, step);
-    for (int k = 0; k < LEVELS && (double)levels[k] <= size; k++)
-        c->opened[k] = (float)fmax(0, (double)c->opened[k] - left);
+    while (reached < LEVELS && (double)levels[reached] <= size)
+        reached++;
+    /* No count falls below that of the next higher level: there alerts would seem to merge, and the level of
+     * the past would rise. */
+    const double above = reached < LEVELS ? (double)c->opened[reached] : 0;
+    for (int k = 0; k < reached; k++) {
+        const double n = (double)c->opened[k];
+        c->opened[k] = (float)fmax(n - left, fmin(n, above));
+    }
 }
 
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
@@ -549,7 +557,7 @@ double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day) {
      * BEGINS there would be alerts that nothing counts, and all keys would report at once. The balance may
      * not fall on where that floor decides, as in budget_levels. */
     const double past = fmax(BEGINS, budget_pool_level(p, m));
-    p->balance = fmax(p->balance, log(BEGINS / past));
+    p->balance = fmax(p->balance, m >= 1 ? log(BEGINS / past) : 0); /* nor before it is used */
     p->factor = m >= 1 ? fmax(BEGINS, past * exp(p->balance)) : 0;
     return p->factor;
 }

@@ -13,7 +13,7 @@
 #define WARM         32    /* rows in which nothing is limited */
 #define TINY         1e-12 /* smallest deviation as a part of the values */
 #define LARGEST      1e6f
-#define MAX_GAP      1e140 /* distance from the mean that a value counts as at most */
+#define HUGE_VALUE   1e140 /* largest value; the square of a gap is finite */
 
 enum { SENSORS, DIMS };
 
@@ -52,10 +52,9 @@ static void steps_learn(struct svi_steps *s, const double *restrict x, float *re
     const double to_square = first > SQUARE_SHARE ? first : SQUARE_SHARE;
     const bool warm = s->rows >= WARM;
     for (int j = 0; j < s->d; j++) {
-        const bool begins = !(low[j] == low[j]), known = x[j] == x[j];
-        const double m = begins ? x[j] : mean[j], away = known ? x[j] - m : 0, range = high[j] - low[j];
-        /* The square of a gap is finite. */
-        const double gap = away > MAX_GAP ? MAX_GAP : away < -MAX_GAP ? -MAX_GAP : away;
+        const double v = x[j] > HUGE_VALUE ? HUGE_VALUE : x[j] < -HUGE_VALUE ? -HUGE_VALUE : x[j];
+        const bool begins = !(low[j] == low[j]), known = v == v;
+        const double m = begins ? v : mean[j], gap = known ? v - m : 0, range = high[j] - low[j];
         const double least = RANGE_SHARE * (range == range ? range : 0), floor = least * least;
         const double one = square[j] > floor ? square[j] : floor, tiny = TINY * m;
         const double z = sqrt(gap * gap / (one > tiny * tiny ? one : INFINITY));
@@ -64,10 +63,10 @@ static void steps_learn(struct svi_steps *s, const double *restrict x, float *re
         mean[j] = known ? m + to_mean * gap : mean[j];
         square[j] = known ? square[j] + to_square * ((begins ? 0 : counted) - square[j]) : square[j];
         /* The range fades towards the mean, and takes in the value at once. */
-        const double lower = begins ? x[j] : mean[j] + keep * (low[j] - mean[j]);
-        const double upper = begins ? x[j] : mean[j] + keep * (high[j] - mean[j]);
-        low[j] = !known ? low[j] : x[j] < lower ? x[j] : lower;
-        high[j] = !known ? high[j] : x[j] > upper ? x[j] : upper;
+        const double lower = begins ? v : mean[j] + keep * (low[j] - mean[j]);
+        const double upper = begins ? v : mean[j] + keep * (high[j] - mean[j]);
+        low[j] = !known ? low[j] : v < lower ? v : lower;
+        high[j] = !known ? high[j] : v > upper ? v : upper;
     }
 }
 

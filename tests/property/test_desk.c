@@ -87,6 +87,115 @@ static void stays_within_its_budget(void **state) {
         }
 }
 
+static void policy_archive(struct svi_archive *a, void *policy) {
+    svi_alert_policy_archive(a, policy);
+}
+
+/* ---- streams that drift: no past is like the future */
+
+enum drift { WALK, AUTOREGRESSIVE, DRIFTS };
+
+/* Surprises of Gumbel size, whose scale drifts by the law. */
+static double drifting(enum drift law, double *log_scale, uint64_t *seed) {
+    const double step = 0.005 * test_normal(seed);
+    *log_scale = law == WALK ? *log_scale + step : 0.999 * *log_scale + 2 * step;
+    *log_scale = fmax(-1, fmin(*log_scale, 1)); /* the surprises of a detector have some size */
+    return -log10(test_uniform(seed)) * exp(*log_scale);
+}
+
+/* Alerts over the budget of so many times of one alert, after the first FIRST. */
+static void drifts_use_what_the_budget_grants(void **state) {
+    (void)state;
+    enum { FIRST = 10, PERIODS = 100, ROWS = 1440 };
+    for (int law = 0; law < DRIFTS; law++) {
+        double sum = 0;
+        for (uint64_t walk = 1; walk <= 5; walk++) {
+            const struct svi_alert_policy_options o = {.a_day = 1, .group = 60, .clear = 0.05, .warmup = 100};
+            struct svi_alert_policy *d = malloc(sizeof *d), *e = malloc(sizeof *e);
+            struct svi_alert a = {.closed = 0}, b;
+            struct svi_bytes one = {0}, two = {0};
+            svs_error err = {0};
+            uint64_t seed = walk;
+            double scale[SVI_DETECTORS] = {0};
+            int opened = 0;
+            svi_alert_policy_init(d, &o);
+            svi_alert_policy_init(e, &o);
+            for (int t = 0; t < (FIRST + PERIODS) * ROWS; t++) {
+                struct svi_evidence f[SVI_DETECTORS];
+                for (int i = 0; i < SVI_DETECTORS; i++)
+                    f[i] = (struct svi_evidence){.surprise = drifting((enum drift)law, &scale[i], &seed),
+                                                 .feature = i};
+                if (t == (FIRST + PERIODS / 2) * ROWS + 7) { /* in the middle of it: kept, and both go on */
+                    assert_int_equal(archived_save(policy_archive, d, &one, &err), SVS_OK);
+                    assert_int_equal(archived_load(policy_archive, e, one.data, one.size, &err), SVS_OK);
+                    b = a;
+                }
+                const enum svi_alert_change c = svi_alert_policy_step(d, &a, f, t * MINUTE, true);
+                opened += t >= FIRST * ROWS && c == SVI_ALERT_OPEN;
+                if (t >= (FIRST + PERIODS / 2) * ROWS + 7)
+                    assert_int_equal(c, svi_alert_policy_step(e, &b, f, t * MINUTE, true));
+            }
+            assert_int_equal(archived_save(policy_archive, d, &one, &err), SVS_OK);
+            assert_int_equal(archived_save(policy_archive, e, &two, &err), SVS_OK);
+            assert_true(archived_same(&one, &two));
+            print_message("drift %d, walk %d: %.2f of the budget\n", law, (int)walk,
+                          opened / (double)PERIODS);
+            assert_true(opened <= 1.05 * PERIODS);
+            sum += opened / (double)PERIODS / 5;
+            svi_bytes_clear(&one);
+            svi_bytes_clear(&two);
+            svi_alert_policy_clear(d);
+            svi_alert_policy_clear(e);
+            free(d);
+            free(e);
+        }
+        assert_true(sum >= 0.5 && sum <= 1);
+    }
+}
+
+/* A verdict true takes the alert from the counts and lowers all that follows from them. */
+static void a_true_alert_leaves_the_past(void **state) {
+    (void)state;
+    const struct svi_alert_policy_options o = {.a_day = 1, .group = 60, .clear = 0.05, .warmup = 100};
+    int verdicts = 0, lower = 0;
+    for (uint64_t walk = 1; walk <= 10; walk++) {
+        struct svi_alert_policy *d = malloc(sizeof *d);
+        struct svi_alert a = {.closed = 0};
+        uint64_t seed = walk;
+        svi_alert_policy_init(d, &o);
+        for (int t = 0; t < 20 * 1440; t++) {
+            struct svi_evidence f[SVI_DETECTORS];
+            for (int i = 0; i < SVI_DETECTORS; i++)
+                f[i] = (struct svi_evidence){.surprise = -log10(test_uniform(&seed)), .feature = i};
+            const enum svi_alert_change c = svi_alert_policy_step(d, &a, f, t * MINUTE, true);
+            if (c != SVI_ALERT_CLOSE || test_random(&seed) % 4 > 0)
+                continue;
+            const struct svi_budget before = d->budget;
+            struct svi_budget without = before; /* the verdict: only its levels are set */
+            svi_budget_leave_out(&without, 0);
+            svi_budget_leave_out(&d->budget, a.opened);
+            for (int i = 0; i < SVI_DETECTORS; i++)
+                assert_true(d->budget.detector[i].level <= without.detector[i].level * (1 + 1e-9));
+            for (int k = 0; k < SVI_BUDGET_LEVELS; k++) {
+                const float left = d->budget.counts.opened[k], had = before.counts.opened[k];
+                assert_true(left >= 0 && left <= had && had - left <= 1);
+                lower += left < had;
+            }
+            assert_true(d->budget.balance <= fmax(0, before.balance)); /* not below where a floor decides */
+            /* Once only. */
+            const struct svi_budget after = d->budget;
+            svi_budget_leave_out(&d->budget, a.opened);
+            assert_memory_equal(&after.counts, &d->budget.counts, sizeof after.counts);
+            assert_true(after.balance == d->budget.balance);
+            verdicts++;
+        }
+        svi_alert_policy_clear(d);
+        free(d);
+    }
+    print_message("%d verdicts, %d counts lower\n", verdicts, lower);
+    assert_true(verdicts > 50 && lower > verdicts);
+}
+
 /* Rows every 5 ms, every second, every hour; budgets of all sizes. */
 static void whatever_the_pace(void **state) {
     (void)state;
@@ -160,10 +269,6 @@ static bool window_record(double (*past)[SVI_DETECTORS], int t, int oldest, int 
     return true;
 }
 
-static void desk_archive(struct svi_archive *a, void *desk) {
-    svi_alert_policy_archive(a, desk);
-}
-
 /* Opens when a level is reached by a record, changes in their order, as the alarm says; and what was kept at
  * any moment goes on as the other does. */
 static void walks_follow_the_rules(void **state) {
@@ -195,9 +300,9 @@ static void walks_follow_the_rules(void **state) {
             const int features = d->features_reported;
             bool reached = false, holds = false;
             if (test_random(&seed) % 100 == 0) {
-                assert_int_equal(archived_save(desk_archive, e, &kept, &err), SVS_OK);
+                assert_int_equal(archived_save(policy_archive, e, &kept, &err), SVS_OK);
                 svi_alert_policy_clear(e);
-                assert_int_equal(archived_load(desk_archive, e, kept.data, kept.size, &err), SVS_OK);
+                assert_int_equal(archived_load(policy_archive, e, kept.data, kept.size, &err), SVS_OK);
             }
             walk_step(&w, f, &seed);
             assert_true(d->budget.apart > 0 && d->budget.apart <= SVI_BUDGET_APART);
@@ -325,9 +430,14 @@ static void what_flickers_is_one(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stays_within_its_budget), cmocka_unit_test(whatever_the_pace),
-        cmocka_unit_test(no_judge_masks_another),  cmocka_unit_test(walks_follow_the_rules),
-        cmocka_unit_test(updates_thin_out),        cmocka_unit_test(what_flickers_is_one),
+        cmocka_unit_test(stays_within_its_budget),
+        cmocka_unit_test(whatever_the_pace),
+        cmocka_unit_test(drifts_use_what_the_budget_grants),
+        cmocka_unit_test(a_true_alert_leaves_the_past),
+        cmocka_unit_test(no_judge_masks_another),
+        cmocka_unit_test(walks_follow_the_rules),
+        cmocka_unit_test(updates_thin_out),
+        cmocka_unit_test(what_flickers_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
