@@ -60,7 +60,7 @@ bool svi_pace_knows_a_day(const struct svi_pace *p, double time) {
 }
 
 bool svi_pace_is_fast(const struct svi_pace *p, double time) {
-    return p->rows >= SVI_PACE_FEW && time > p->since &&
+    return p->rows >= SVI_PACE_MIN_ROWS && time > p->since &&
            (double)p->rows / (time - p->since) * DAY > SVI_PACE_DAY;
 }
 

@@ -28,10 +28,10 @@ struct svi_moment {
  * (features/calendar.h). */
 void svi_context_moment(double time, struct svi_moment *out);
 
-#define SVI_PACE_MIN 2000.0
-#define SVI_PACE_MAX 20000.0
-#define SVI_PACE_DAY 20000
-#define SVI_PACE_FEW 400
+#define SVI_PACE_MIN      2000.0
+#define SVI_PACE_MAX      20000.0
+#define SVI_PACE_DAY      20000
+#define SVI_PACE_MIN_ROWS 400
 
 struct svi_pace {
     int64_t rows;  /* so far */
@@ -49,7 +49,8 @@ bool svi_pace_row(struct svi_pace *p, double time);
  * fast? */
 bool svi_pace_knows_a_day(const struct svi_pace *p, double time);
 
-/* Do rows come so fast that SVI_PACE_DAY of them take less than a day? Not before there are SVI_PACE_FEW. */
+/* Do rows come so fast that SVI_PACE_DAY of them take less than a day? Not before there are
+ * SVI_PACE_MIN_ROWS. */
 bool svi_pace_is_fast(const struct svi_pace *p, double time);
 
 /* Largest length of a block of block_tails.h, in rows: SVI_BLOCKS of them cover up to four times
