@@ -86,6 +86,12 @@ double svi_alert_policy_level(const struct svi_alert_policy *d) {
 
 /* ---- one sample */
 
+/* Rows that limit what can be known: the policy's own, times the policies that share the budget. Each must be
+ * surprised that many times more rarely than one alone, and together they have seen that many times more. */
+static int64_t policy_rows(const struct svi_alert_policy *d) {
+    return (int64_t)((double)d->budget.rows * fmax(1, d->budget.share.policies));
+}
+
 /* A sample as the alert sees it. */
 struct policy_reading {
     bool reached[SVI_DETECTORS]; /* at its level or above, and a record */
@@ -136,7 +142,7 @@ static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f
     d->lead = SVI_DETECTOR_ROW;
     for (int i = 0; i < SVI_DETECTORS; i++) {
         const double found = f[i].surprise > 0 ? f[i].surprise < GREATEST ? f[i].surprise : GREATEST : 0;
-        const double surprise = svi_evidence_known(found, d->budget.rows),
+        const double surprise = svi_evidence_known(found, policy_rows(d)),
                      level = d->budget.detector[i].level;
         double ratio = surprise / level;
         /* The budget takes the surprise unchanged, verdict or not: otherwise levels would forget what the
@@ -191,7 +197,7 @@ static void policy_join(struct svi_alert_policy *d, const struct svi_evidence *f
         /* One feature that stays far beyond its level does not hide the next one that reaches it. */
         const struct svi_evidence other = {.surprise = f[i].other_surprise, .feature = f[i].other};
         if (other.feature >= 0 && !f[i].early && !policy_is_normal(d, i, &other) &&
-            svi_evidence_known(other.surprise, d->budget.rows) >= d->budget.detector[i].level)
+            svi_evidence_known(other.surprise, policy_rows(d)) >= d->budget.detector[i].level)
             policy_add_feature(d, other.feature);
     }
 }
