@@ -89,7 +89,7 @@ double svi_alert_policy_level(const struct svi_alert_policy *d) {
 /* Rows that limit what can be known: the policy's own, times the policies that share the budget. Each must be
  * surprised that many times more rarely than one alone, and together they have seen that many times more. */
 static int64_t policy_rows(const struct svi_alert_policy *d) {
-    return (int64_t)((double)d->budget.rows * fmax(1, d->budget.share.policies));
+    return (int64_t)fmin(1e15, (double)d->budget.rows * fmax(1, d->budget.share.policies));
 }
 
 /* A sample as the alert sees it. */
@@ -345,7 +345,8 @@ void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d)
     if (marked > 0 && svi_archive_loading(a) && svi_archive_ok(a) &&
         svi_alert_policy_reserve(d, true, a->err) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for what was called usual");
-    d->normal_count = svi_archive_ok(a) ? marked : 0;
+    if (svi_archive_loading(a)) /* a failed save changes nothing */
+        d->normal_count = svi_archive_ok(a) ? marked : 0;
     for (int i = 0; i < d->normal_count && svi_archive_ok(a); i++) {
         svi_archive_int(a, "usual judge", &d->normal[i].detector, 0, SVI_DETECTORS - 1);
         svi_archive_int(a, "usual feature", &d->normal[i].feature, -1, INT32_MAX / 2);

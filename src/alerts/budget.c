@@ -163,20 +163,19 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed) {
         seconds = b->interval;
     /* A gap counts as SVI_BUDGET_GAP intervals at most: while no row arrives, no false alert can occur
      * either. */
-    if (b->rows > SVI_BUDGET_GAP && mean > 0)
-        seconds = fmin(seconds, SVI_BUDGET_GAP * mean);
+    seconds = fmin(seconds, b->rows > SVI_BUDGET_GAP && mean > 0 ? SVI_BUDGET_GAP * mean : DAY);
     b->last = time;
     b->share.most = 0;
     b->rows++;
     b->days += b->rows > 1 ? seconds / DAY : 0;
     /* Time in an alert is no quiet time: were it counted, levels would fall, and the alert would never end.
      */
-    const double quiet = b->rows > 1 && !b->open ? seconds / DAY : 0;
+    const double quiet = b->rows > 1 && !b->open && !b->passed_over ? seconds / DAY : 0;
     b->passed = b->rows > 1 ? seconds / DAY : 0;
     b->open = false;
     budget_pass(&b->balance, quiet, b->days, b->a_day);
     /* The same rows in which svi_budget_end looks for findings: the pool divides findings by these days. */
-    b->share.days += b->share.policies > 0 && b->rows > EARLY ? seconds / DAY : 0;
+    b->share.days += b->share.policies > 0 && b->rows > EARLY && !b->passed_over ? seconds / DAY : 0;
 }
 
 double svi_budget_rows_a_day(const struct svi_budget *b) {
@@ -301,12 +300,15 @@ static double budget_level_of(const struct svi_budget_counts *c, double lowest, 
     budget_grid(levels, lowest, step);
     /* From the highest level down. Below the one that opened most, alerts merge into one that never ends, and
      * counts fall again: there is no level there. */
-    for (int k = LEVELS - 1; k >= 0 && most == 0; k--) {
+    for (int k = LEVELS - 1; k >= 0; k--) {
         const double n = (double)c->opened[k];
+        if (k + 1 < LEVELS && n + 0.5 < (double)c->opened[k + 1]) {
+            most = k + 1;
+            break;
+        }
         few = few < 0 && n >= SVI_BUDGET_MIN_OPENED ? k : few;
         some = some < 0 && n >= SVI_BUDGET_MAX_OPENED ? k : some;
         within = n <= m && within == k + 1 ? k : within;
-        most = k + 1 < LEVELS && n + 0.5 < (double)c->opened[k + 1] ? k + 1 : 0;
     }
     if (m < SVI_BUDGET_MIN_OPENED && few < 0)
         return 0;
@@ -461,7 +463,8 @@ static void budget_detector_archive(struct svi_archive *a, struct svi_budget_det
     svi_archive_int(a, "held", &held, 0, SVI_BUDGET_APART);
     if (svi_archive_loading(a) && !budget_reserve_recent(j, held))
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the past of the alerts");
-    j->held = svi_archive_ok(a) ? held : 0;
+    if (svi_archive_loading(a)) /* a failed save changes nothing */
+        j->held = svi_archive_ok(a) ? held : 0;
     for (int k = 0; k < j->held && svi_archive_ok(a); k++) {
         svi_archive_finite(a, "recent", &budget_recent(j, k)->surprise, 1);
         svi_archive_int64(a, "number", &budget_recent(j, k)->number, 0, SVI_COUNT_MAX);
@@ -487,6 +490,8 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
     svi_archive_finite(a, "counted", &b->counted, 1);
     svi_archive_bool(a, "open", &b->open);
     svi_archive_finite(a, "balance", &b->balance, 1);
+    svi_archive_check(a, b->balance >= SVI_BUDGET_LOWEST && b->balance <= SVI_BUDGET_HIGHEST,
+                      "a balance is out of its range");
     svi_archive_int(a, "apart", &b->apart, MIN_APART, SVI_BUDGET_APART);
     for (int i = 0; i < SVI_DETECTORS && svi_archive_ok(a); i++) {
         const struct svi_budget_detector *j = &b->detector[i];
@@ -571,6 +576,10 @@ void svi_budget_pool_archive(struct svi_archive *a, struct svi_budget_pool *p) {
     svi_archive_finite(a, "pool days", &p->days, 1);
     svi_archive_finite(a, "pool factor", &p->factor, 1);
     svi_archive_finite(a, "pool balance", &p->balance, 1);
+    svi_archive_check(a,
+                      p->balance >= SVI_BUDGET_LOWEST && p->balance <= SVI_BUDGET_HIGHEST &&
+                          (p->factor == 0 || p->factor >= BEGINS),
+                      "the pool of the alerts contradicts itself");
     svi_archive_int(a, "pool", &p->count, 0, SVI_BUDGET_POOL);
     svi_archive_finite(a, "found", found, p->count);
     svi_archive_finite(a, "found at", at, p->count);

@@ -550,6 +550,7 @@ static int sensors_farthest(const struct svi_sensors *s, const struct svi_unlear
     int at = -1;
     for (int j = 0; j < s->d; j++)
         if (s->steps.distance[j] > (at >= 0 ? s->steps.distance[at] : 0) && !s->category[j] &&
+            s->x[j] == s->x[j] && /* of a missing value there is nothing to report */
             !(u && svi_unlearned_has(u, j)) && !(but && sensors_is_known(but, j)))
             at = j;
     return at;

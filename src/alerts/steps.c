@@ -21,6 +21,7 @@ enum { SENSORS, DIMS };
 #define OF_SENSOR SVI_AXIS(SENSORS)
 
 static const struct svi_array arrays[] = {
+    SVI_ARRAY(OWNER, seen, "seen", OF_SENSOR),
     SVI_ARRAY(OWNER, mean, "mean", OF_SENSOR),
     SVI_ARRAY(OWNER, square, "square", OF_SENSOR),
     SVI_ARRAY_WITH(OWNER, low, "low", SVI_ARRAY_KNOWN, NAN, OF_SENSOR),
@@ -45,15 +46,14 @@ void svi_steps_clear(struct svi_steps *s) {
 SVI_WIDE
 static void steps_learn(struct svi_steps *s, const double *restrict x, float *restrict now, double keep) {
     double *restrict mean = s->mean, *restrict square = s->square, *restrict low = s->low,
-                     *restrict high = s->high;
-    /* In the first rows the shares are those of a plain mean. */
-    const double first = 1 / (double)(s->rows + 1);
-    const double to_mean = first > MEAN_SHARE ? first : MEAN_SHARE;
-    const double to_square = first > SQUARE_SHARE ? first : SQUARE_SHARE;
-    const bool warm = s->rows >= WARM;
+                     *restrict high = s->high, *restrict seen = s->seen;
     for (int j = 0; j < s->d; j++) {
         const double v = x[j] > HUGE_VALUE ? HUGE_VALUE : x[j] < -HUGE_VALUE ? -HUGE_VALUE : x[j];
-        const bool begins = !(low[j] == low[j]), known = v == v;
+        const bool begins = !(low[j] == low[j]), known = v == v, warm = seen[j] >= WARM;
+        /* In its first rows the shares of a sensor are those of a plain mean. */
+        const double first = 1 / (seen[j] + 1);
+        const double to_mean = first > MEAN_SHARE ? first : MEAN_SHARE;
+        const double to_square = first > SQUARE_SHARE ? first : SQUARE_SHARE;
         const double m = begins ? v : mean[j], gap = known ? v - m : 0, range = high[j] - low[j];
         const double least = RANGE_SHARE * (range == range ? range : 0), floor = least * least;
         const double one = square[j] > floor ? square[j] : floor, tiny = TINY * m;
@@ -65,6 +65,7 @@ static void steps_learn(struct svi_steps *s, const double *restrict x, float *re
         /* The range fades towards the mean, and takes in the value at once. */
         const double lower = begins ? v : mean[j] + keep * (low[j] - mean[j]);
         const double upper = begins ? v : mean[j] + keep * (high[j] - mean[j]);
+        seen[j] = known ? seen[j] + 1 : seen[j];
         low[j] = !known ? low[j] : v < lower ? v : lower;
         high[j] = !known ? high[j] : v > upper ? v : upper;
     }
@@ -105,10 +106,11 @@ static float *steps_place(const struct svi_steps *s, int64_t row, int j) {
 }
 
 struct svi_steps_column svi_steps_column(const struct svi_steps *s, int j) {
-    return (struct svi_steps_column){s->mean[j], s->square[j], s->low[j], s->high[j]};
+    return (struct svi_steps_column){s->seen[j], s->mean[j], s->square[j], s->low[j], s->high[j]};
 }
 
 void svi_steps_restore(struct svi_steps *s, int j, const struct svi_steps_column *c) {
+    s->seen[j] = c->seen;
     s->mean[j] = c->mean;
     s->square[j] = c->square;
     s->low[j] = c->low;

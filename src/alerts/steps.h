@@ -5,7 +5,7 @@
  * of the last five rows reach (a runs rule, as in Western Electric 1956): one wild reading is not enough, and
  * one normal reading hides nothing.
  *
- * A squared distance counts as SVI_STEPS_MAX_SQUARE deviations at most in the deviation, so that a fault does
+ * A squared distance counts as 25 times the mean square at most in the deviation, so that a fault does
  * not pass for noise. The deviation is at least a hundredth of the range of the sensor's values, because a
  * sensor at rest shows distances without end that mean nothing. The range fades by the memory. */
 #ifndef SVI_STEPS_H
@@ -21,6 +21,7 @@
 struct svi_steps {
     int d;
     int64_t rows;
+    double *seen;       /* d: values so far */
     double *mean;       /* d: of the last rows */
     double *square;     /* d: mean squared distance, in units of the sensor */
     double *low, *high; /* d: fading range of the values; NAN before the first */
@@ -37,7 +38,7 @@ void svi_steps_row(struct svi_steps *s, const double *x, double memory);
 /* What is kept of one sensor, to take a row back that must leave no trace: read before the row, restored
  * after it. The distances of the current row stay. */
 struct svi_steps_column {
-    double mean, square, low, high;
+    double seen, mean, square, low, high;
 };
 struct svi_steps_column svi_steps_column(const struct svi_steps *s, int j);
 void svi_steps_restore(struct svi_steps *s, int j, const struct svi_steps_column *c);
