@@ -2,7 +2,8 @@
  * (budget.h).
  *
  * OPEN. An alert opens at a sample whose surprise reaches the level of some detector and exceeds that
- * detector's surprise at each of the SVI_BUDGET_APART samples before (a record), after `warmup` samples.
+ * detector's surprise at each of the samples before that a record spans (svi_budget.apart), after `warmup`
+ * samples.
  *
  * UPDATE. While it is open, an update is reported at once when the alert has become more severe, and when
  * another feature has reached a level; further features within a minute of such an update wait for the end of

@@ -36,7 +36,6 @@
 #define LOWEST_LEVEL   1.0 /* of surprises that are counted; the others follow by LEVEL_STEP */
 #define LEVEL_STEP     1.12
 
-#define SHARES      1.0 /* the budget that the base of one detector grants is this part of the whole */
 #define FIRST_STEPS 6.0 /* the first alerts move the balance by this many steps more */
 #define BEGINS      0.6 /* size from which an excursion of a key counts as a finding */
 #define SLOPE       0.1 /* rise of a level that opens fewer by a factor of e, as a part of it, where unknown */
@@ -354,7 +353,7 @@ static void budget_levels(struct svi_budget *b) {
     const double promise = budget_promise(b, false);
     for (int i = 0; i < SVI_DETECTORS; i++)
         b->detector[i].base =
-            fmax(promise, budget_level_of(&b->detector[i].counts, LOWEST_LEVEL, LEVEL_STEP, m / SHARES));
+            fmax(promise, budget_level_of(&b->detector[i].counts, LOWEST_LEVEL, LEVEL_STEP, m));
     double factor = budget_level_of(&b->counts, LOWEST_FACTOR, SIZE_STEP, m);
     /* In a fleet the pool keeps the balance. A past that is due no alert yet grants nothing below 1. */
     const double long_enough = fmax(0, fmin(1, (due - DUE_FROM) / (DUE_TO - DUE_FROM)));

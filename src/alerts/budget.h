@@ -115,7 +115,7 @@ struct svi_budget_recent {
 struct svi_budget_detector {
     double base, level;               /* INFINITY until they are first set */
     struct svi_budget_counts counts;  /* by levels of surprise */
-    struct svi_budget_recent *recent; /* surprises that may still be the largest of the last SVI_BUDGET_APART,
+    struct svi_budget_recent *recent; /* surprises that may still be the largest of the last `apart`,
                                          descending, owned; position i is at i % window */
     int first, held;                  /* position of the first one, below SVI_BUDGET_WINDOW; their number */
     int window;                       /* allocated places: 0, or a power of 2 up to SVI_BUDGET_WINDOW */
@@ -161,7 +161,7 @@ void svi_budget_init(struct svi_budget *b, double a_day, double interval);
 bool svi_budget_is_full(const struct svi_budget *b);
 svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err);
 double svi_budget_memory(void);              /* bytes besides the struct, after some days */
-void svi_budget_clear(struct svi_budget *b); /* frees; keeps only the budget and the interval */
+void svi_budget_clear(struct svi_budget *b); /* frees; keeps only the budget, the interval and the group */
 
 /* Sets another budget. Levels follow at once from the past. */
 void svi_budget_set(struct svi_budget *b, double a_day, double interval);
@@ -177,7 +177,7 @@ void svi_budget_share(struct svi_budget *b, double policies, double asked);
 void svi_budget_row(struct svi_budget *b, double time, bool timed);
 
 /* Adds the surprise of a detector, finite and >= 0. True: it is a record over the last
- * SVI_BUDGET_APART rows. */
+ * `apart` rows. */
 bool svi_budget_surprise(struct svi_budget *b, enum svi_alert_detector detector, double surprise);
 
 /* An alert opens in this row. */

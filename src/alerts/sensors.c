@@ -657,7 +657,7 @@ static void sensors_settle(struct svi_sensors *s) {
         s->unlearned[j] = s->odd[j];
         if (s->odd_rows[j] <= s->forecast.memory / 4)
             continue;
-        /* The level moves by the mean residual of its longest mean, in units of the sensor. Moments stay,
+        /* The level moves by the mean residual of LEVEL, in units of the sensor. Moments stay,
          * as if the past had been at the new level. */
         s->forecast.level[j] += (double)s->mean[LEVEL_MEANS * s->d + j] *
                                 s->deviations.now[BY_CONTEXT * s->d + j] * s->forecast.scale[j];
