@@ -228,16 +228,28 @@ static void budget_grid(float levels[LEVELS], double lowest, double step) {
         levels[k] = (float)level;
 }
 
-/* One sample of `size`. `hold`: calm samples after which a count closes. keep: what remains of the past. */
+/* One sample of `size`, where some count is open or may open. `hold`: calm samples after which a count
+ * closes. */
 SVI_WIDE
-static void budget_count(struct svi_budget_counts *c, const float *restrict levels, float size, int hold,
-                         float keep) {
+static void budget_count(struct svi_budget_counts *c, const float *restrict levels, float size, int hold) {
+    bool open = false;
     for (int k = 0; k < LEVELS; k++) {
         const bool reached = size >= levels[k], calm = size < (float)SVI_BUDGET_CLEAR * levels[k];
         const int was = c->calm[k], now = was < 0 ? was : calm ? was + 1 : 0;
-        c->opened[k] = c->opened[k] * keep + (reached && was < 0 ? 1 : 0);
+        c->opened[k] += reached && was < 0 ? 1 : 0;
         c->calm[k] = (int16_t)(reached ? 0 : now >= hold ? -1 : now);
+        open |= c->calm[k] >= 0;
     }
+    c->open = open;
+}
+
+/* Counts of nearly all rows stay as they are: none is open, and the size is below the lowest level. */
+static void budget_count_size(struct svi_budget_counts *c, double lowest, double step, float size, int hold) {
+    float levels[LEVELS];
+    if (!c->open && !((double)size >= lowest))
+        return;
+    budget_grid(levels, lowest, step);
+    budget_count(c, levels, size, hold);
 }
 
 bool svi_budget_surprise(struct svi_budget *b, enum svi_alert_detector detector, double surprise) {
@@ -254,21 +266,31 @@ static double budget_horizon(double a_day) {
     return fmax(SVI_BUDGET_MEMORY, SVI_BUDGET_PERIODS / a_day);
 }
 
+/* What has passed since the last time fades the counts. Only before levels are set: between two settings
+ * nothing reads them, and what they lose within some rows is less than a count. */
+static void budget_fade(struct svi_budget *b) {
+    const double keep = exp(-b->unfaded / budget_horizon(b->a_day));
+    b->counted = b->counted * keep + b->unfaded;
+    b->unfaded = 0;
+    for (int k = 0; k < LEVELS; k++) {
+        b->counts.opened[k] *= (float)keep;
+        for (int i = 0; i < SVI_DETECTORS; i++)
+            b->detector[i].counts.opened[k] *= (float)keep;
+    }
+}
+
 /* Counts the row, by detector and by size. */
 static void budget_count_row(struct svi_budget *b) {
-    float levels[LEVELS], size = 0;
-    const double keep = exp(-b->passed / budget_horizon(b->a_day));
+    float size = 0;
     const double grouped = b->group / DAY * svi_budget_rows_a_day(b);
     const int hold = (int)fmin(MAX_CALM, fmax(b->apart, grouped));
-    budget_grid(levels, LOWEST_LEVEL, LEVEL_STEP);
-    b->counted = b->counted * keep + b->passed;
+    b->unfaded += b->passed;
     for (int i = 0; i < SVI_DETECTORS; i++) {
         const float own = (float)(b->row[i] / b->detector[i].base);
         size = own > size ? own : size;
-        budget_count(&b->detector[i].counts, levels, b->row[i], hold, (float)keep);
+        budget_count_size(&b->detector[i].counts, LOWEST_LEVEL, LEVEL_STEP, b->row[i], hold);
     }
-    budget_grid(levels, LOWEST_FACTOR, SIZE_STEP);
-    budget_count(&b->counts, levels, size, hold, (float)keep);
+    budget_count_size(&b->counts, LOWEST_FACTOR, SIZE_STEP, size, hold);
     if (!b->open)
         return;
     struct svi_budget_alert *alert = &b->alerts[b->episode % SVI_BUDGET_ALERTS];
@@ -349,6 +371,7 @@ static double budget_factor(const struct svi_budget *b, double promise) {
 
 /* Sets all levels: bases, then the factor. */
 static void budget_levels(struct svi_budget *b) {
+    budget_fade(b);
     const double due = SVI_BUDGET_SPENT * b->a_day * b->counted, m = fmax(DBL_MIN, due);
     const double promise = budget_promise(b, false);
     for (int i = 0; i < SVI_DETECTORS; i++)
@@ -393,6 +416,7 @@ static void budget_take(struct svi_budget_counts *c, double lowest, double step,
 
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
     struct svi_budget_alert *alert = &b->alerts[episode % SVI_BUDGET_ALERTS];
+    budget_fade(b); /* first: what is taken has faded up to now */
     if (episode > 0 && alert->episode == episode) {
         const double left = exp(-(b->days - alert->at) / budget_horizon(b->a_day));
         for (int i = 0; i < SVI_DETECTORS; i++)
@@ -438,6 +462,7 @@ static void budget_counts_archive(struct svi_archive *a, struct svi_budget_count
     svi_archive_ints(a, "calm", calm, LEVELS, -1, MAX_CALM);
     for (int k = 0; k < LEVELS && svi_archive_ok(a); k++) {
         c->calm[k] = (int16_t)calm[k];
+        c->open = c->open || calm[k] >= 0;
         svi_archive_check(a, c->opened[k] >= 0, "a count of alerts is negative");
     }
 }
@@ -487,6 +512,7 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
     svi_archive_finite(a, "days", &b->days, 1);
     svi_archive_finite(a, "last", &b->last, 1);
     svi_archive_finite(a, "counted", &b->counted, 1);
+    svi_archive_finite(a, "unfaded", &b->unfaded, 1);
     svi_archive_bool(a, "open", &b->open);
     svi_archive_finite(a, "balance", &b->balance, 1);
     svi_archive_check(a, b->balance >= SVI_BUDGET_LOWEST && b->balance <= SVI_BUDGET_HIGHEST,

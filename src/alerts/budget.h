@@ -15,7 +15,7 @@
  * level is the lowest from which on no higher one has opened more than m, by linear interpolation of the
  * logarithm of counts. Where fewer than SVI_BUDGET_MIN_OPENED may have, single alerts say little, and the
  * logarithm is extrapolated from the levels that opened SVI_BUDGET_MIN_OPENED and SVI_BUDGET_MAX_OPENED. It
- * is unknown while no level has opened so many.
+ * is unknown while no level has opened as many.
  *
  * BASE. The level of a detector's own past, but at least the surprise that exchangeable rows with honest
  * p-values reach SVI_BUDGET_PROMISE times as often as the budget allows. With R rows a day:
@@ -96,6 +96,7 @@
 struct svi_budget_counts {
     float opened[SVI_BUDGET_LEVELS]; /* fading */
     int16_t calm[SVI_BUDGET_LEVELS]; /* calm samples of the open one; -1: none is open */
+    bool open;                       /* one of them is */
 };
 
 /* The largest size within an alert, for a verdict. */
@@ -151,6 +152,7 @@ struct svi_budget {
     float row[SVI_DETECTORS]; /* surprises of the current row */
     struct svi_budget_detector detector[SVI_DETECTORS];
     double counted;                                    /* days that the counts have seen, fading */
+    double unfaded;                                    /* days since the counts last faded */
     struct svi_budget_counts counts;                   /* by sizes */
     struct svi_budget_alert alerts[SVI_BUDGET_ALERTS]; /* by episode modulo their number */
 };

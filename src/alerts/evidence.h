@@ -59,6 +59,8 @@ struct svi_evidence {
  * count only by the logarithm of what exceeds the limit: an extrapolation is no proof, a gross value still
  * is. */
 static inline double svi_evidence_known(double surprise, int64_t rows) {
+    if (surprise <= 1) /* the limit is at least 1, and most rows have no surprise */
+        return surprise;
     const double limit = 1 + log10((double)rows + 1);
     return surprise <= limit ? surprise : limit + log10(1 + surprise - limit);
 }

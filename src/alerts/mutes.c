@@ -68,6 +68,8 @@ void svi_mutes_free(struct svi_mutes **m) {
     *m = NULL;
 }
 
+/* Memory first: a mute that cannot be kept takes no id, so ids have no holes and a replay gives the same
+ * ones. */
 struct svi_mute *svi_mutes_add(struct svi_mutes *m, const struct svi_mute *mute, svs_error *err) {
     if (m->count == SVI_MUTES_MAX) {
         svi_fail(err, SVS_LIMIT,
@@ -100,6 +102,8 @@ int svi_mutes_active(const struct svi_mutes *m) {
     return active;
 }
 
+/* Ended mutes stay in the list until here: their line and what they held back are published first, and both
+ * are read from them. */
 void svi_mutes_tidy(struct svi_mutes *m) {
     int kept = 0;
     for (int i = 0; i < m->count; i++)
@@ -117,6 +121,7 @@ struct svi_mute *svi_mutes_due(struct svi_mutes *m, double time) {
     return NULL;
 }
 
+/* By the clock of arrival: a mute ends on time even where no row comes to say what engine time it is. */
 double svi_mutes_deadline(const struct svi_mutes *m) {
     double due = INFINITY;
     for (int i = 0; i < m->count; i++)
@@ -174,6 +179,8 @@ bool svi_mutes_unlearned(const struct svi_mutes *m, const char *key, double time
                          const char *(*name)(const void *user, int column), const void *user,
                          struct svi_unlearned *out) {
     *out = (struct svi_unlearned){0};
+    /* One mute of the whole key leaves out all columns; the others add theirs. A sensor that the stream does
+     * not have (yet) adds none. */
     for (int i = 0; i < m->count; i++) {
         const struct svi_mute *mute = m->at[i];
         if (mute->learn || !mute_covers_key(mute, key, time))
@@ -342,6 +349,7 @@ static bool mutes_continue(struct svi_mutes *m, int i, struct svi_mute *mute, st
     }
     if (own)
         own->held++;
+    /* Clients never knew it and have nothing to do: the mute has counted it, and its line says so. */
     if (closes && !h->published) {
         mutes_remove(m, i);
         return true;
@@ -354,6 +362,8 @@ static bool mutes_continue(struct svi_mutes *m, int i, struct svi_mute *mute, st
 bool svi_mutes_hold(struct svi_mutes *m, struct svi_event *event) {
     const struct svi_alert_event *a = &event->as.alert;
     const bool opens = strcmp(a->state, "open") == 0, closes = strcmp(a->state, "close") == 0;
+    /* What is already held back decides first: an alert goes on being held although it has changed its
+     * sensor, or is let go because it has. Only a new one asks for a mute. */
     const int i = mutes_held(m, event->key, a->alert);
     struct svi_mute *mute = mutes_of(m, event);
     if (i >= 0)
@@ -372,6 +382,7 @@ int64_t svi_mutes_line(const struct svi_mutes *m, const struct svi_mute *mute, c
                        double time, char out[SVI_MUTE_LISTED * SVI_ALERT_TEXT + SVI_ALERT_TEXT]) {
     const size_t size = SVI_MUTE_LISTED * SVI_ALERT_TEXT + SVI_ALERT_TEXT;
     char part[2 * SVI_ALERT_TEXT], lasted[SVI_HUMAN], count[SVI_HUMAN];
+    /* Counted before anything is released: those that are still open follow this line as `open` events. */
     int64_t open = 0;
     for (int i = 0; i < m->held_count; i++)
         open += m->held[i]->mute == mute->id && !m->held[i]->published;
@@ -438,6 +449,8 @@ bool svi_mutes_release(struct svi_mutes *m, int64_t mute, struct svi_event *even
     return false;
 }
 
+/* The key was dropped. Only an alert that clients know as open needs its close; all else is forgotten with
+ * it. */
 bool svi_mutes_drop(struct svi_mutes *m, const char *key, struct svi_event *event) {
     mutes_forget_given(m);
     for (int i = m->held_count - 1; i >= 0; i--) {
@@ -521,6 +534,8 @@ static void *mutes_load(struct svi_archive *a, size_t size) {
 void svi_mutes_archive(struct svi_archive *a, struct svi_mutes *m) {
     const bool loading = svi_archive_loading(a);
     int count = m->count, held;
+    /* What was given last is no state: with it, a save right after a release would differ from a later one.
+     */
     mutes_forget_given(m);
     held = m->held_count;
     svi_archive_int64(a, "begun", &m->begun, 0, SVI_COUNT_MAX);

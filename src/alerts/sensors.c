@@ -572,7 +572,8 @@ static void sensors_step(struct svi_sensors *s, const struct svi_detector_sample
     const float size = at >= 0 && warm ? log2f(s->steps.distance[at]) : -INFINITY,
                 taught = learned >= 0 && warm ? log2f(s->steps.distance[learned]) : -INFINITY;
     /* Of a single sensor, FORECAST knows the last rows as well, and the time besides. */
-    const double surprise = sensors_judged(s) > 1 ? svi_block_tails_surprise(&s->step_tails, 0, size, 0) : 0;
+    double surprise = svi_block_tails_surprise(&s->step_tails, 0, size, 0);
+    surprise = surprise > 0 && sensors_judged(s) > 1 ? surprise : 0;
     if (surprise > 0) {
         double mean, deviation;
         svi_steps_normal(&s->steps, at, s->x[at], &mean, &deviation);

@@ -34,7 +34,7 @@ const char *svi_rule_name(enum svi_rule rule); /* "limits" */
  */
 bool svi_setting_number(const char *text, size_t length, double *value);
 
-/* A delay of a rule: so many seconds and rows at least. */
+/* A delay of a rule: at least that many seconds and rows. */
 struct svi_rule_delay {
     bool given;
     double seconds;

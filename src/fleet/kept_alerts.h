@@ -22,12 +22,12 @@ typedef struct svi_kept_alerts svi_kept_alerts;
 svi_kept_alerts *svi_kept_alerts_new(svs_error *err);
 void svi_kept_alerts_free(svi_kept_alerts **k);
 
-/* Keeps at most so many events from now on; the oldest are dropped. */
+/* Keeps at most `keep` events from now on; the oldest are dropped. */
 void svi_kept_alerts_limit(svi_kept_alerts *k, int64_t keep);
 
 /* Gives an alert event its number and keeps it, with key, epoch and seq as they are. Its payload becomes the
- * bytes of it, valid until the next call. SVS_NO_MEMORY: it has its number and is not kept, and the payload
- * is as before. */
+ * bytes of it, valid until the next call. SVS_NO_MEMORY: it has its number and is not kept; the
+ * payload may be its bytes all the same. */
 svs_code svi_kept_alerts_add(svi_kept_alerts *k, struct svi_event *event);
 
 /* Number of the newest event; 0: none. */
@@ -36,7 +36,7 @@ uint64_t svi_kept_alerts_last(const svi_kept_alerts *k);
 struct svi_alert_query {
     uint64_t since;  /* events with a higher number */
     const char *key; /* published in the name of this stream key, or naming it; NULL: all */
-    int64_t limit;   /* at most so many */
+    int64_t limit;   /* most events of a reply */
 };
 
 /* Puts pairs into an open map: `first` and `last`, the numbers that are kept; `alerts`, an array of events in

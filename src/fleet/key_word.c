@@ -18,7 +18,7 @@ static bool word_is_separator(char c) {
     return c == '_' || c == '-' || c == ' ' || c == '.';
 }
 
-/* The column's name as a word, with spaces between its parts: false where it is none, as a number. */
+/* The column's name as a word, with spaces between its parts. False: it is not a word, as a number is not. */
 static bool word_of_column(char out[SVI_KEY_WORD], const char *column) {
     static const char *const suffixes[] = {"id", "no", "nr", "number", "name", "key"};
     size_t length = strlen(column);

@@ -55,7 +55,7 @@ def play(path, flags=()):
 
 
 def write(path, columns, digits=3):
-    """Columns by name as a CSV: numbers with so many digits (a dict: by name), NaN an empty cell, integers and strings as they are."""
+    """Columns by name as a CSV: numbers with `digits` digits (a dict: by name), NaN an empty cell, integers and strings as they are."""
     cells = []
     for name, x in columns.items():
         x = np.asarray(x)

@@ -167,7 +167,7 @@ def regression(rows):
 
 
 def followed(z, rows):
-    """The exponentially weighted mean of each column over so many rows."""
+    """The exponentially weighted mean of each column over that many rows."""
     keep, y, out = np.exp(-1 / rows), z[0].copy(), np.empty_like(z)
     for i, row in enumerate(z):
         y = keep * y + (1 - keep) * row

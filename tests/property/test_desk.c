@@ -103,7 +103,7 @@ static double drifting(enum drift law, double *log_scale, uint64_t *seed) {
     return -log10(test_uniform(seed)) * exp(*log_scale);
 }
 
-/* Alerts over the budget of so many times of one alert, after the first FIRST. */
+/* Alerts over the budget, by the time that one alert takes, after the first FIRST. */
 static void drifts_use_what_the_budget_grants(void **state) {
     (void)state;
     enum { FIRST = 10, PERIODS = 100, ROWS = 1440 };
@@ -177,7 +177,7 @@ static void a_true_alert_leaves_the_past(void **state) {
             for (int i = 0; i < SVI_DETECTORS; i++)
                 assert_true(d->budget.detector[i].level <= without.detector[i].level * (1 + 1e-9));
             for (int k = 0; k < SVI_BUDGET_LEVELS; k++) {
-                const float left = d->budget.counts.opened[k], had = before.counts.opened[k];
+                const float left = d->budget.counts.opened[k], had = without.counts.opened[k];
                 assert_true(left >= 0 && left <= had && had - left <= 1);
                 lower += left < had;
             }
