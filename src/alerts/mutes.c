@@ -13,6 +13,7 @@
 #include "alerts/mutes.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,29 +24,38 @@
 #define TOP  5  /* features kept of an event */
 #define WORD 16 /* bytes of a kind, a rule, a severity */
 
-struct muted_feature {
-    char name[SVS_NAME_MAX + 1];
-    bool named;
-    int column;
-    double value, low, high, adds;
+/* Copies of the texts of an event. One that is empty is absent. */
+struct muted_texts {
+    char kind[WORD], judge[WORD], severity[WORD], measure[WORD], rule[WORD], lead[SVS_NAME_MAX + 1],
+        text[SVI_ALERT_TEXT];
 };
 
-/* An alert, and all of its last event that clients may see. A text that is empty is absent. */
+/* Each text of an alert event: its pointer there, its copy, and the name of the copy in the archive. */
+static const struct {
+    const char *name;
+    size_t at, copy, size;
+} muted_text[] = {
+#define TEXT(FIELD)                                                                                          \
+    {                                                                                                        \
+#FIELD, offsetof(struct svi_alert_event, FIELD), offsetof(struct muted_texts, FIELD),                \
+            sizeof((struct muted_texts *)0)->FIELD                                                           \
+    }
+    TEXT(kind), TEXT(judge), TEXT(severity), TEXT(measure), TEXT(rule), TEXT(lead), TEXT(text),
+#undef TEXT
+};
+#define TEXTS (sizeof muted_text / sizeof *muted_text)
+
+/* An alert, and all of its last event that clients may see. */
 struct svi_muted_alert {
     int64_t mute; /* its id */
     bool published, open;
+    bool keyed;             /* the stream has keys */
+    struct svi_event event; /* points into the fields below (muted_point) */
     char key[SVS_KEY_MAX + 1];
-    bool keyed; /* the stream has keys */
-    int64_t alert;
-    uint64_t epoch;
-    double ts;
-    char kind[WORD], judge[WORD], severity[WORD], measure[WORD], rule[WORD], lead[SVS_NAME_MAX + 1];
-    double novelty, membership, p, grade, surprise, expected, since, before, after;
-    int over, sensors, count;
-    bool several;
-    struct muted_feature top[TOP];
-    char text[SVI_ALERT_TEXT];
-    struct svi_contribution shown[TOP]; /* `top` as an event has it; filled in when it is published */
+    struct muted_texts texts;
+    struct svi_contribution top[TOP];
+    bool named[TOP]; /* a feature without a name is known by its column */
+    char name[TOP][SVS_NAME_MAX + 1];
 };
 
 /* ---- the list */
@@ -208,7 +218,8 @@ static struct svi_mute *mutes_of(const struct svi_mutes *m, const struct svi_eve
 
 static int mutes_held(const struct svi_mutes *m, const char *key, int64_t alert) {
     int i = 0;
-    while (i < m->held_count && !(m->held[i]->alert == alert && strcmp(m->held[i]->key, key ? key : "") == 0))
+    while (i < m->held_count &&
+           !(m->held[i]->event.as.alert.alert == alert && strcmp(m->held[i]->key, key ? key : "") == 0))
         i++;
     return i < m->held_count ? i : -1;
 }
@@ -219,91 +230,62 @@ static void mutes_remove(struct svi_mutes *m, int i) {
     m->held_count--;
 }
 
-static void muted_text(char *to, size_t size, const char *from) {
-    snprintf(to, size, "%s", from ? from : "");
+/* Where the copy of a text is, and where the event points to it. */
+static char *muted_copy(struct svi_muted_alert *h, size_t i) {
+    return (char *)&h->texts + muted_text[i].copy;
 }
 
-/* Keeps an event: all that svi_mutes_release needs to make it again, but for the id of a sample, which was of
- * another time. */
+static const char **muted_pointer(struct svi_alert_event *a, size_t i) {
+    return (const char **)(void *)((char *)a + muted_text[i].at);
+}
+
+/* Sets all pointers of the event to what the entry holds itself. */
+static void muted_point(struct svi_muted_alert *h) {
+    struct svi_alert_event *a = &h->event.as.alert;
+    for (size_t i = 0; i < TEXTS; i++)
+        *muted_pointer(a, i) = *muted_copy(h, i) ? muted_copy(h, i) : NULL;
+    for (int i = 0; i < a->count; i++)
+        h->top[i].feature = h->named[i] ? h->name[i] : NULL;
+    a->top = h->top;
+    h->event.key = h->keyed ? h->key : NULL;
+}
+
+/* Keeps an event: all that svi_mutes_release needs to publish it again, which is what the archive has too.
+ * What was of its time is left out: number, seq, the id of the sample and the history; and so are the keys
+ * of a common cause, as their texts belong to the caller. */
 static void muted_keep(struct svi_muted_alert *h, const struct svi_event *e) {
-    const struct svi_alert_event *a = &e->as.alert;
+    struct svi_alert_event a = e->as.alert;
     h->keyed = e->key;
-    muted_text(h->key, sizeof h->key, e->key);
-    h->alert = a->alert;
-    h->epoch = e->epoch;
-    h->ts = e->ts;
-    muted_text(h->kind, sizeof h->kind, a->kind);
-    muted_text(h->judge, sizeof h->judge, a->judge);
-    muted_text(h->severity, sizeof h->severity, a->severity);
-    muted_text(h->measure, sizeof h->measure, a->measure);
-    muted_text(h->rule, sizeof h->rule, a->rule);
-    muted_text(h->lead, sizeof h->lead, a->lead);
-    muted_text(h->text, sizeof h->text, a->text);
-    h->novelty = a->novelty;
-    h->membership = a->membership;
-    h->p = a->p;
-    h->grade = a->grade;
-    h->surprise = a->surprise;
-    h->expected = a->expected;
-    h->since = a->since;
-    h->before = a->before;
-    h->after = a->after;
-    h->over = a->over;
-    h->sensors = a->sensors;
-    h->several = a->several;
-    h->count = a->count < TOP ? a->count : TOP;
-    for (int i = 0; i < h->count; i++) {
-        const struct svi_contribution *c = &a->top[i];
-        struct muted_feature *f = &h->top[i];
-        *f = (struct muted_feature){.named = c->feature,
-                                    .column = c->column,
-                                    .value = c->value,
-                                    .low = c->low,
-                                    .high = c->high,
-                                    .adds = c->adds};
-        muted_text(f->name, sizeof f->name, c->feature);
+    snprintf(h->key, sizeof h->key, "%s", e->key ? e->key : "");
+    for (size_t i = 0; i < TEXTS; i++) {
+        const char *text = *muted_pointer(&a, i);
+        snprintf(muted_copy(h, i), muted_text[i].size, "%s", text ? text : "");
     }
+    a.count = a.count < TOP ? a.count : TOP;
+    for (int i = 0; i < a.count; i++) {
+        h->top[i] = a.top[i];
+        h->top[i].ago = 0;
+        h->top[i].step = false;
+        h->named[i] = a.top[i].feature;
+        snprintf(h->name[i], sizeof h->name[i], "%s", h->named[i] ? a.top[i].feature : "");
+    }
+    a.number = 0;
+    a.id = svs_none();
+    a.by = a.reason = NULL;
+    a.history = NULL;
+    a.history_count = 0;
+    a.keys = 0;
+    a.named = NULL;
+    a.alerts = NULL;
+    a.named_count = 0;
+    h->event = (struct svi_event){.topic = SVI_TOPIC_ALERT, .epoch = e->epoch, .ts = e->ts, .as.alert = a};
+    muted_point(h);
 }
 
 /* The event that an entry stands for; it points into the entry. */
 static void muted_event(struct svi_muted_alert *h, struct svi_event *e) {
-    for (int i = 0; i < h->count; i++) {
-        const struct muted_feature *f = &h->top[i];
-        h->shown[i] = (struct svi_contribution){.feature = f->named ? f->name : NULL,
-                                                .column = f->column,
-                                                .value = f->value,
-                                                .low = f->low,
-                                                .high = f->high,
-                                                .adds = f->adds};
-    }
-    *e = (struct svi_event){
-        .topic = SVI_TOPIC_ALERT, .epoch = h->epoch, .key = h->keyed ? h->key : NULL, .ts = h->ts};
-    e->as.alert = (struct svi_alert_event){.kind = h->kind,
-                                           .alert = h->alert,
-                                           .state = !h->open       ? "close"
-                                                    : h->published ? "update"
-                                                                   : "open",
-                                           .id = svs_none(),
-                                           .novelty = h->novelty,
-                                           .membership = h->membership,
-                                           .p = h->p,
-                                           .grade = h->grade,
-                                           .judge = h->judge[0] ? h->judge : NULL,
-                                           .severity = h->severity[0] ? h->severity : NULL,
-                                           .surprise = h->surprise,
-                                           .expected = h->expected,
-                                           .over = h->over,
-                                           .since = h->since,
-                                           .measure = h->measure[0] ? h->measure : NULL,
-                                           .before = h->before,
-                                           .after = h->after,
-                                           .rule = h->rule[0] ? h->rule : NULL,
-                                           .sensors = h->sensors,
-                                           .top = h->shown,
-                                           .count = h->count,
-                                           .lead = h->lead[0] ? h->lead : NULL,
-                                           .several = h->several,
-                                           .text = h->text};
+    *e = h->event;
+    e->as.alert.state = !h->open ? "close" : h->published ? "update" : "open";
 }
 
 /* The text of an alert without the name of the stream, which the line of the end has. */
@@ -484,25 +466,21 @@ static void mute_archive(struct svi_archive *a, struct svi_mute *m, int64_t begu
 }
 
 static void muted_archive_event(struct svi_archive *a, struct svi_muted_alert *h) {
-    double *const reals[] = {&h->ts,       &h->novelty,  &h->membership, &h->p,      &h->grade,
-                             &h->surprise, &h->expected, &h->since,      &h->before, &h->after};
+    struct svi_alert_event *e = &h->event.as.alert;
+    double *const reals[] = {&h->event.ts, &e->novelty,  &e->membership, &e->p,      &e->grade,
+                             &e->surprise, &e->expected, &e->since,      &e->before, &e->after};
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         svi_archive_double(a, "figure", reals[i]);
-    svi_archive_text(a, "kind", h->kind, sizeof h->kind);
-    svi_archive_text(a, "judge", h->judge, sizeof h->judge);
-    svi_archive_text(a, "severity", h->severity, sizeof h->severity);
-    svi_archive_text(a, "measure", h->measure, sizeof h->measure);
-    svi_archive_text(a, "rule", h->rule, sizeof h->rule);
-    svi_archive_text(a, "lead", h->lead, sizeof h->lead);
-    svi_archive_text(a, "text", h->text, sizeof h->text);
-    svi_archive_int(a, "over", &h->over, 0, INT32_MAX / 2);
-    svi_archive_int(a, "sensors", &h->sensors, 0, INT32_MAX / 2);
-    svi_archive_bool(a, "several", &h->several);
-    svi_archive_int(a, "count", &h->count, 0, TOP);
-    for (int i = 0; i < h->count && svi_archive_ok(a); i++) {
-        struct muted_feature *f = &h->top[i];
-        svi_archive_bool(a, "named", &f->named);
-        svi_archive_text(a, "name", f->name, sizeof f->name);
+    for (size_t i = 0; i < TEXTS; i++)
+        svi_archive_text(a, muted_text[i].name, muted_copy(h, i), muted_text[i].size);
+    svi_archive_int(a, "over", &e->over, 0, INT32_MAX / 2);
+    svi_archive_int(a, "sensors", &e->sensors, 0, INT32_MAX / 2);
+    svi_archive_bool(a, "several", &e->several);
+    svi_archive_int(a, "count", &e->count, 0, TOP);
+    for (int i = 0; i < e->count && svi_archive_ok(a); i++) {
+        struct svi_contribution *f = &h->top[i];
+        svi_archive_bool(a, "named", &h->named[i]);
+        svi_archive_text(a, "name", h->name[i], sizeof h->name[i]);
         svi_archive_int(a, "column", &f->column, -1, INT32_MAX / 2);
         svi_archive_double(a, "value", &f->value);
         svi_archive_double(a, "low", &f->low);
@@ -517,10 +495,15 @@ static void muted_archive(struct svi_archive *a, struct svi_mutes *m, struct svi
     svi_archive_bool(a, "open", &h->open);
     svi_archive_text(a, "key", h->key, sizeof h->key);
     svi_archive_bool(a, "keyed", &h->keyed);
-    svi_archive_int64(a, "alert", &h->alert, 0, SVI_COUNT_MAX);
-    svi_archive_uint64(a, "epoch", &h->epoch);
+    svi_archive_int64(a, "alert", &h->event.as.alert.alert, 0, SVI_COUNT_MAX);
+    svi_archive_uint64(a, "epoch", &h->event.epoch);
     muted_archive_event(a, h);
     svi_archive_check(a, h->published || h->open, "a closed alert is held back");
+    if (svi_archive_loading(a) && svi_archive_ok(a)) {
+        h->event.topic = SVI_TOPIC_ALERT;
+        h->event.as.alert.id = svs_none();
+        muted_point(h);
+    }
 }
 
 /* Memory for what is loaded, one object a turn: a damaged count then fails at the first missing field. */
