@@ -257,6 +257,22 @@ static void rules_join(struct svi_rules *r, struct svi_rules_alert *a) {
     rules_update(r, a);
 }
 
+/* Iterator over the open alerts that have members, in the order of their first members: few members are open
+ * at a time, but there is a place for each alert of each rule. *seen: 0 before the first call; NULL at the
+ * end. */
+static struct svi_rules_alert *rules_next_open(const struct svi_rules *r, int *member, uint64_t *seen) {
+    _Static_assert(ALERTS <= 64, "an alert has a bit");
+    while (*member < r->open_count) {
+        const int at = r->open[(*member)++].alert;
+        if (at < 0 || *seen >> at & 1)
+            continue;
+        *seen |= (uint64_t)1 << at;
+        if (r->alerts[at].open)
+            return &r->alerts[at];
+    }
+    return NULL;
+}
+
 /* Removes a member; with the last one its alert closes. The members after it move down by one place, so loops
  * that remove run from the end. */
 static void rules_remove(struct svi_rules *r, struct svi_rules_member *m) {
@@ -451,9 +467,11 @@ static double rules_assess(struct svi_rules *r, int j, double v, double time) {
 /* Assesses this row for the members that earlier rows added: worse, or well for long enough. It runs before
  * the row is searched for new ones, so that a value which ends one alert can open the next. */
 static void rules_watch(struct svi_rules *r, const double *x, double time) {
-    for (int i = 0; i < ALERTS; i++) /* sensors that have waited to be named */
-        if (r->alerts[i].open && r->alerts[i].waits && r->alerts[i].members > 0)
-            rules_join(r, &r->alerts[i]);
+    struct svi_rules_alert *a;
+    uint64_t seen = 0;
+    for (int i = 0; (a = rules_next_open(r, &i, &seen));)
+        if (a->waits) /* sensors that have waited to be named */
+            rules_join(r, a);
     for (int i = r->open_count - 1; i >= 0; i--) { /* from the end: a member may be removed */
         struct svi_rules_member *m = &r->open[i];
         const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
@@ -575,10 +593,9 @@ enum svi_severity svi_rules_severity(const struct svi_rules *r, const struct svi
 
 /* An alert that has become more severe is reported again, once, with all that waited. */
 static void rules_grade(struct svi_rules *r, double time) {
-    for (int i = 0; i < ALERTS; i++) {
-        struct svi_rules_alert *a = &r->alerts[i];
-        if (!a->open || a->members == 0)
-            continue;
+    struct svi_rules_alert *a;
+    uint64_t seen = 0;
+    for (int i = 0; (a = rules_next_open(r, &i, &seen));) {
         const enum svi_severity now = svi_rules_severity(r, a, time);
         if (now <= a->severity)
             continue;
