@@ -9,8 +9,9 @@
  *  - member_block.c: first-order models (passive-aggressive, AdaGrad; NLMS for a regression) on the row,
  *    on its products, and on random Fourier features;
  *  - member_fourier_exact.c: least squares on Fourier features and the row, over all samples;
- *  - member_nearest.c: the nearest of the last 200 and of the last 5000 rows;
- *  - member_last.c: for a regression, the last target.
+ *  - member_nearest.c: the nearest of the last 200, 1000 and 5000 rows;
+ *  - member_last.c: for a regression, the last target;
+ *  - member_gaussian.c: for classes, a normal density for each class.
  *
  * Two layers combine the members' scores of a row into one score a class. The first has four experts:
  * stacks (stack.h) with windows of all, 1000 and 200 samples, and a vote of the members, weighted by their
@@ -86,9 +87,10 @@ void svi_bank_move_times(svi_bank *b, double from, double step);
 
 /* Called before the host removes its samples of this id. Every member that can take a sample back does so:
  * windows, neighbours, ALSVM over all, Fourier least squares where the row is still among the neighbours,
- * stacks where they still hold the row. First-order members, FALSVM and least squares with forgetting keep
- * what they learned. So do members over all samples where classes are balanced, because the weight with
- * which a sample was learned is no longer known. Not between svi_bank_score and svi_bank_learn. */
+ * stacks where they still hold the row. First-order members, FALSVM, least squares with forgetting and
+ * Gaussian densities keep what they learned. So do members over all samples where classes are balanced,
+ * because the weight with which a sample was learned is no longer known. Not between svi_bank_score and
+ * svi_bank_learn. */
 void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double time);
 
 /* The windowed member (or the host) with the lowest recent loss. *member: its place in svi_members.

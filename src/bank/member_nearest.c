@@ -1,16 +1,18 @@
-/* The nearest of the last 200 and of the last 5000 rows: one ring of rows, and two ways to query it.
+/* The nearest of the last 200, 1000 and 5000 rows: one ring of rows, and three ways to query it.
  *
  * A class scores by its share of the neighbours; a regression takes the mean of their targets, of three
- * neighbours for the first member and of five for the second. Rows are standardised as they were when they
+ * neighbours for the first member and of five for the others. Rows are standardised as they were when they
  * were learned. */
 #include "bank/member_nearest.h"
 
 #include "bank/neighbours.h"
 #include "base/fail.h"
 
+#define MEMBERS   3
 #define ROWS      5000 /* capacity of the ring */
 #define RECENT    200  /* rows that the first member searches, with classes */
-#define NEAREST   5    /* neighbours of the second member */
+#define SHORT     1000 /* rows that the second member searches */
+#define NEAREST   5    /* neighbours of the second and third member */
 #define MAX_VOTES 3    /* neighbours of the first member in a regression */
 
 struct nearest {
@@ -64,18 +66,17 @@ static void nearest_vote(const struct svi_member_context *c, const struct svi_ne
     }
 }
 
+/* One search serves all members. The first: with targets the mean of three of all rows, because one
+ * neighbour's target is too noisy; with classes the nearest recent row. */
 static void nearest_score(const struct svi_member_part *p, double *scores) {
     struct nearest *n = p->self;
-    struct svi_neighbour last, of[NEAREST];
-    /* One search serves both members: the nearest recent row is found on the way. */
-    const int found = svi_neighbours_find_both(&n->ring, p->c->z, RECENT, &last, NEAREST, of);
-    /* The first member: with targets the mean of three, because one neighbour's target is too noisy; with
-     * classes the nearest recent row. */
-    if (p->c->regress)
-        nearest_vote(p->c, of, found < MAX_VOTES ? found : MAX_VOTES, scores);
-    else
-        nearest_vote(p->c, &last, last.number >= 0, scores);
-    nearest_vote(p->c, of, found, scores + p->c->stride);
+    struct svi_neighbours_query of[MEMBERS] = {
+        {.recent = p->c->regress ? -1 : RECENT, .k = p->c->regress ? MAX_VOTES : 1},
+        {.recent = SHORT, .k = NEAREST},
+        {.recent = -1, .k = NEAREST}};
+    svi_neighbours_find(&n->ring, p->c->z, of, MEMBERS);
+    for (int m = 0; m < MEMBERS; m++)
+        nearest_vote(p->c, of[m].row, of[m].found, scores + (size_t)m * (size_t)p->c->stride);
 }
 
 /* Keeps numbers of host and ring a constant apart. The host may skip numbers, for example those of samples

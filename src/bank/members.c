@@ -10,7 +10,7 @@
 #include "bank/windows.h"
 
 /* Declared here, because only this table uses them. */
-extern const struct svi_member_ops svi_member_fourier_exact, svi_member_last;
+extern const struct svi_member_ops svi_member_fourier_exact, svi_member_last, svi_member_gaussian;
 
 /* Short names, so that a row fits on a line. */
 #define WINDOWS  &svi_member_windows
@@ -20,6 +20,7 @@ extern const struct svi_member_ops svi_member_fourier_exact, svi_member_last;
 #define FOURIER  &svi_member_fourier
 #define EXACT    &svi_member_fourier_exact
 #define LAST     &svi_member_last
+#define GAUSSIAN &svi_member_gaussian
 
 #define CLASSES (1 << SVS_CLASSIFY)
 #define TARGETS (1 << SVS_REGRESS)
@@ -42,13 +43,16 @@ const struct svi_member svi_members[] = {
     {"products-0.3", {"products"}, {-1, -1}, PRODUCTS, NULL, BOTH, 7, 60, {60, 0.4, 0, 5, 0.35, 1}},
     {"products-0.03", {"products"}, {-1, -1}, PRODUCTS, NULL, CLASSES, 7, 60, {0}},
     /* in a regression the mean of three of the last 5000 */
-    {"nearest-200", {"nearest"}, {200, 5000}, NEAREST, NULL, BOTH, 8, 32768, {1800, 95, 0, 5, 0}},
+    {"nearest-200", {"nearest"}, {200, 5000}, NEAREST, NULL, BOTH, 8, 32768, {2600, 120, 0, 5, 0}},
+    {"nearest-1000", {"nearest"}, {1000, 1000}, NEAREST, NULL, BOTH, 8, 32768, {0}},
     {"nearest-5000", {"nearest"}, {5000, 5000}, NEAREST, NULL, BOTH, 8, 32768, {0}},
     {"fourier-adagrad", {"fourier"}, {-1, -1}, FOURIER, NULL, BOTH, 9, 0, {300, 20, 0, 350, 0}},
     {"fourier-pa-0.01", {"fourier"}, {-1, -1}, FOURIER, NULL, CLASSES, 9, 0, {0}},
     {"fourier-pa-0.001", {"fourier"}, {-1, -1}, FOURIER, NULL, CLASSES, 9, 0, {0}},
     {"fourier-least-squares", {"fourier"}, {0, 0}, EXACT, FOURIER, BOTH, 12, 0, {1900, 15, 0.035, 40, 0.3}},
     {"last", {"last"}, {-1, -1}, LAST, NULL, TARGETS, 1, 0, {0}},
+    {"gaussian-500", {"gaussian"}, {-1, -1}, GAUSSIAN, NULL, CLASSES, 13, 0, {80, 16, 0, 40, 15}},
+    {"gaussian-all", {"gaussian"}, {-1, -1}, GAUSSIAN, NULL, CLASSES, 13, 0, {0}},
 };
 const int svi_member_count = (int)(sizeof svi_members / sizeof *svi_members);
 _Static_assert(sizeof svi_members / sizeof *svi_members <= SVI_MEMBERS_MAX, "each member has a bit");
@@ -56,7 +60,7 @@ _Static_assert(sizeof svi_members / sizeof *svi_members <= SVI_MEMBERS_MAX, "eac
 /* The order of member_ops.h: Fourier least squares reads rows of the neighbours and features of the
  * Fourier block. A row is scored from last to first, so the block stands after the member that reads it. */
 const struct svi_member_ops *const svi_member_parts[] = {WINDOWS,  NEAREST, EXACT, RAW,
-                                                         PRODUCTS, FOURIER, LAST};
+                                                         PRODUCTS, FOURIER, LAST,  GAUSSIAN};
 const int svi_member_part_count = (int)(sizeof svi_member_parts / sizeof *svi_member_parts);
 _Static_assert(sizeof svi_member_parts / sizeof *svi_member_parts <= SVI_PARTS_MAX, "a bank holds all parts");
 

@@ -456,28 +456,38 @@ static bool neighbours_query(struct svi_neighbours *n, const float *z, struct sv
     return true;
 }
 
-static int neighbours_best_of(const struct svi_neighbours *n, const struct svi_nearest_scan *scan,
-                              float error, int64_t low, int k, struct svi_neighbour *out) {
-    struct neighbours_best best = {.k = k < SVI_NEIGHBOURS_K ? k : SVI_NEIGHBOURS_K,
-                                   .unit = ldexp(1, -scan->shift)};
-    /* k may be 0, and the search needs a k-th best. */
-    if (best.k < 1)
-        return 0;
-    neighbours_search(n, scan, &best, low, error);
-    return neighbours_output(n, &best, out);
+/* The best rows from number `low` on. `before`: `best` already has those from that number on. Where these
+ * are k rows, their bound excludes most of the older ones at once. */
+static void neighbours_extend(const struct svi_neighbours *n, const struct svi_nearest_scan *scan,
+                              struct neighbours_best *best, int64_t before, int64_t low, float error) {
+    if (best->count < best->k || low > before)
+        neighbours_search(n, scan, best, low, error);
+    else if (low < before)
+        neighbours_sweep(n, scan, best, low, before, error, true);
 }
 
-int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recent, struct svi_neighbour *near,
-                             int k, struct svi_neighbour *out) {
+void svi_neighbours_find(struct svi_neighbours *n, const float *z, struct svi_neighbours_query *of,
+                         int count) {
     struct svi_nearest_scan scan;
-    float error;
-    *near = (struct svi_neighbour){.number = -1, .label = -1, .target = NAN};
-    if (!neighbours_query(n, z, &scan, &error))
-        return 0;
-    /* Both searches share the sums: they differ only in the range and k. */
-    const int64_t last = n->pushed - (recent > 0 ? recent : 0);
-    neighbours_best_of(n, &scan, error, n->pushed - n->oldest > recent ? last : n->oldest, 1, near);
-    return neighbours_best_of(n, &scan, error, n->oldest, k, out);
+    struct neighbours_best best = {.k = 0};
+    int64_t before = 0;
+    float error = 0;
+    const bool can = neighbours_query(n, z, &scan, &error);
+    /* The searches share the sums: they differ only in the range and k. */
+    for (int i = 0; i < count; i++) {
+        const bool part = of[i].recent >= 0 && of[i].recent < n->pushed - n->oldest;
+        const int64_t low = part ? n->pushed - of[i].recent : n->oldest;
+        const int k = of[i].k < SVI_NEIGHBOURS_K ? of[i].k : SVI_NEIGHBOURS_K;
+        of[i].found = 0;
+        /* k may be 0, and the search needs a k-th best. */
+        if (!can || k < 1)
+            continue;
+        if (k != best.k)
+            best = (struct neighbours_best){.k = k, .unit = ldexp(1, -scan.shift)};
+        neighbours_extend(n, &scan, &best, before, low, error);
+        of[i].found = neighbours_output(n, &best, of[i].row);
+        before = low;
+    }
 }
 
 /* ---- the archive: rows in pieces, the oldest first; rows that cannot be found are zeros there */

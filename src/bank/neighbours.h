@@ -1,6 +1,6 @@
 /* neighbours.h: the nearest of the last rows, for a member of the bank that votes like the nearest of the
- * last 200 rows and the 5 nearest of the last 5000 (Cover, Hart: Nearest neighbor pattern classification,
- * 1967).
+ * last 200 rows and the 5 nearest of the last 1000 and 5000 (Cover, Hart: Nearest neighbor pattern
+ * classification, 1967).
  *
  * A ring of the last `capacity` rows of d values in single precision, each with a class or a target. Rows
  * have numbers that rise by one from 0, whether they can be found or not. Distances are squared Euclidean
@@ -79,11 +79,18 @@ void svi_neighbours_remove(struct svi_neighbours *n, int64_t number);
  * Valid until the next call that changes the ring. */
 const float *svi_neighbours_row(const struct svi_neighbours *n, int64_t number);
 
-/* Finds the k (at most SVI_NEIGHBOURS_K) rows nearest to z, the nearest first, and in the same search the
- * nearest of the last `recent` numbers: *near, with number -1 if there is none. Returns how many were
- * found; 0 if z has a value that push would not accept. */
-int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recent, struct svi_neighbour *near,
-                             int k, struct svi_neighbour *out);
+/* The k rows nearest to z among the last `recent` numbers. */
+struct svi_neighbours_query {
+    int recent; /* < 0: all that are held */
+    int k;      /* at most SVI_NEIGHBOURS_K */
+    int found;  /* out: at most k; 0 if z has a value that push would not accept */
+    struct svi_neighbour row[SVI_NEIGHBOURS_K]; /* out: the nearest first */
+};
+
+/* Answers `count` queries for z. They share the sums of the sketches, and a query after one with the same k
+ * and a shorter range only adds the older rows. */
+void svi_neighbours_find(struct svi_neighbours *n, const float *z, struct svi_neighbours_query *of,
+                         int count);
 
 /* Saves or loads. Labels are below `classes`; 0: regression, targets are at most SVI_VALUE_MAX in size.
  * Load into a ring initialised with the same capacity and no more values than were saved; everything is

@@ -13,6 +13,7 @@
 
 #define CAPACITY 5000
 #define RECENT   200
+#define SHORT    1000
 #define QUERIES  20000
 #define PASSES   5
 
@@ -98,12 +99,16 @@ static double bench_cpu(void) {
 
 /* Seconds of all rows in their order, with a query before each from `from` on. */
 static double bench_pass(struct svi_neighbours *n, const struct bench_rows *r, int from, double *sum) {
-    struct svi_neighbour near, out[5];
+    struct svi_neighbours_query of[] = {
+        {.recent = RECENT, .k = 1}, {.recent = SHORT, .k = 5}, {.recent = -1, .k = 5}};
     const double start = bench_cpu();
     for (int i = 0; i < r->count; i++) {
         const float *z = r->z + (size_t)i * (size_t)r->stride;
-        if (i >= from && svi_neighbours_find_both(n, z, RECENT, &near, 5, out) == 5)
-            *sum += out[4].distance + near.distance;
+        if (i >= from) {
+            svi_neighbours_find(n, z, of, 3);
+            for (int q = 0; q < 3; q++)
+                *sum += of[q].found ? of[q].row[of[q].found - 1].distance : 0;
+        }
         if (svi_neighbours_reserve(n, NULL) != SVS_OK)
             bench_die("no memory");
         svi_neighbours_push(n, z, 0, 0);

@@ -97,14 +97,19 @@ static void expect(const float *z, int recent, int k, const struct svi_neighbour
     assert_int_equal(count, k);
 }
 
+/* Several ranges in one call, in any order, some with the same k. */
 static void ask(void) {
     float z[MOST];
-    struct svi_neighbour near, out[SVI_NEIGHBOURS_K];
-    const int recent = (int)svi_random_below(&t.random, 400), k = 1 + (int)svi_random_below(&t.random, 8);
+    struct svi_neighbours_query of[4];
+    const int same = 1 + (int)svi_random_below(&t.random, 8);
     some_row(z, t.n.d);
-    const int count = svi_neighbours_find_both(&t.n, z, recent, &near, k, out);
-    expect(z, INT32_MAX, k, out, count);
-    expect(z, recent, 1, &near, near.number >= 0);
+    for (int i = 0; i < 4; i++) {
+        of[i].recent = svi_random_below(&t.random, 3) ? (int)svi_random_below(&t.random, 400) : -1;
+        of[i].k = svi_random_below(&t.random, 3) ? same : 1 + (int)svi_random_below(&t.random, 8);
+    }
+    svi_neighbours_find(&t.n, z, of, 4);
+    for (int i = 0; i < 4; i++)
+        expect(z, of[i].recent < 0 ? INT32_MAX : of[i].recent, of[i].k, of[i].row, of[i].found);
 }
 
 static void archive(struct svi_archive *a, void *n) {
@@ -179,16 +184,20 @@ static void finds_what_a_search_through_all_rows_finds(void **unused) {
 static void a_query_that_is_not_finite_finds_nothing(void **unused) {
     (void)unused;
     float z[MOST] = {0};
-    struct svi_neighbour near, out[5];
+    struct svi_neighbours_query of[] = {{.recent = 10, .k = 1}, {.recent = -1, .k = 5}};
     t = (struct truth){.grid = 1};
     assert_int_equal(svi_neighbours_init(&t.n, 100, 3, SVS_ISA_BEST, NULL), SVS_OK);
-    assert_int_equal(svi_neighbours_find_both(&t.n, z, 10, &near, 5, out), 0);
+    of[0].found = of[1].found = 1;
+    svi_neighbours_find(&t.n, z, of, 2);
+    assert_int_equal(of[0].found + of[1].found, 0);
     push(z);
     z[2] = NAN;
-    assert_int_equal(svi_neighbours_find_both(&t.n, z, 10, &near, 5, out), 0);
-    assert_int_equal(near.number, -1);
+    svi_neighbours_find(&t.n, z, of, 2);
+    assert_int_equal(of[0].found + of[1].found, 0);
     z[2] = 0;
-    assert_int_equal(svi_neighbours_find_both(&t.n, z, 10, &near, 5, out), 1);
+    svi_neighbours_find(&t.n, z, of, 2);
+    assert_int_equal(of[0].found, 1);
+    assert_int_equal(of[1].found, 1);
     svi_neighbours_clear(&t.n);
 }
 
@@ -249,12 +258,12 @@ static void damaged_archives_do_no_harm(void **unused) {
     for (size_t at = 0; at < bytes.size; at++)
         for (int value = 0x7f; value < 0x101; value += 0x80) {
             struct svi_neighbours other;
-            struct svi_neighbour near, out[5];
+            struct svi_neighbours_query of = {.recent = -1, .k = 5};
             const uint8_t was = bytes.data[at];
             bytes.data[at] = (uint8_t)(was ^ value);
             assert_int_equal(svi_neighbours_init(&other, 100, 2, SVS_ISA_BEST, NULL), SVS_OK);
             if (archived_load(archive, &other, bytes.data, bytes.size, &err) == SVS_OK)
-                svi_neighbours_find_both(&other, t.rows[0], 10, &near, 5, out);
+                svi_neighbours_find(&other, t.rows[0], &of, 1);
             svi_neighbours_clear(&other);
             bytes.data[at] = was;
         }
