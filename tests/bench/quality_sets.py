@@ -5,8 +5,8 @@ usage: quality_sets.py DATA FOLDER [NAME...]      writes FOLDER/{choose,report}/
 
 Measured ones are read from DATA: five streams and covtype15k in file order, the other sets in file order or, where their rows are
 sorted by class, shuffled with a fixed seed. Series become regressions: the target is the next value. The others are generated here,
-20,000 rows each, from a seed made of their name. The sets come in groups (streams, tables, generated ones, regressions); in each, in
-the order of the CRC-32 of their names, they belong in turn to the halves `choose` and `report`: a choice is made on one and
+20,000 rows each, from a seed made of their name. The sets come in groups (streams, tables, generated ones, those for trees,
+regressions); in each, in the order of the CRC-32 of their names (those for trees: of the names), they belong in turn to the halves `choose` and `report`: a choice is made on one and
 reported on the other.
 """
 import gzip
@@ -197,29 +197,60 @@ def waveform(random, n):
     return u * h[first] + (1 - u) * h[second] + random.normal(size=(n, 21)), y
 
 
-def agrawal(random, n):
-    """Applicants for a loan after Agrawal et al.: nine columns, four of their rules in turn, 5000 rows each; numbers disturbed by 5 %."""
+def agrawal_columns(random, n):
+    """The nine columns of Agrawal et al.'s applicants for a loan, before they are disturbed."""
     salary = random.uniform(20e3, 150e3, n)
     commission = np.where(salary >= 75e3, 0, random.uniform(10e3, 75e3, n))
     age, education = random.integers(20, 81, n), random.integers(0, 5, n)
     car, area = random.integers(1, 21, n), random.integers(0, 9, n)
     value = (9 - area) * 100e3 * random.uniform(0.5, 1.5, n)
     years, loan = random.integers(1, 31, n), random.uniform(0, 500e3, n)
+    return np.column_stack([salary, commission, age, education, car, area, value, years, loan]).astype(float)
+
+
+def agrawal_disturbed(random, x):
+    """Numbers are off by up to 5 % of their range; a commission of 0 stays."""
+    for j, width in ((0, 130e3), (1, 65e3), (2, 60), (6, 900e3), (7, 29), (8, 500e3)):
+        x[:, j] += 0.05 * width * random.uniform(-1, 1, len(x)) * (x[:, j] != 0)
+    return x
+
+
+def agrawal_rules(x):
+    """Eight of the functions of Agrawal, Imielinski and Swami (1993): which applicants are of group A."""
+    salary, commission, age, education, _, _, value, years, loan = x.T
     young, old = age < 40, age >= 60
 
     def between(a, b, v=salary):
         return (a <= v) & (v <= b)
 
     equity = np.where(years >= 20, 0.1 * value * (years - 20), 0)
-    rules = [young | old,
-             np.where(young, between(50e3, 100e3), np.where(old, between(25e3, 75e3), between(75e3, 125e3))),
-             np.where(young, education < 2, np.where(old, education > 1, (education > 0) & (education < 4))),
-             0.67 * (salary + commission) - 5000 * education + 0.2 * equity - 0.2 * loan - 20e3 > 0]
-    y = np.choose(np.arange(n) // 5000 % 4, rules).astype(int)
-    x = np.column_stack([salary, commission, age, education, car, area, value, years, loan]).astype(float)
-    for j, width in ((0, 130e3), (1, 65e3), (2, 60), (6, 900e3), (7, 29), (8, 500e3)):
-        x[:, j] += 0.05 * width * random.uniform(-1, 1, n) * (x[:, j] != 0)
-    return x, y
+    income = 0.67 * (salary + commission)
+    return {1: young | old,
+            2: np.where(young, between(50e3, 100e3), np.where(old, between(25e3, 75e3), between(75e3, 125e3))),
+            3: np.where(young, education < 2, np.where(old, education > 1, (education > 0) & (education < 4))),
+            5: np.where(young, np.where(between(50e3, 100e3), between(100e3, 300e3, loan), between(200e3, 400e3, loan)),
+                        np.where(old, np.where(between(25e3, 75e3), between(300e3, 500e3, loan), between(100e3, 300e3, loan)),
+                                 np.where(between(75e3, 125e3), between(200e3, 400e3, loan), between(300e3, 500e3, loan)))),
+            7: income - 0.2 * loan - 20e3 > 0,
+            8: income - 5000 * education - 20e3 > 0,
+            9: income - 5000 * education - 0.2 * loan - 10e3 > 0,
+            10: income - 5000 * education + 0.2 * equity - 0.2 * loan - 20e3 > 0}
+
+
+def agrawal(random, n):
+    """Applicants for a loan after Agrawal et al.: nine columns, four of their rules in turn, 5000 rows each; numbers disturbed by 5 %."""
+    x = agrawal_columns(random, n)
+    rules = agrawal_rules(x)
+    y = np.choose(np.arange(n) // 5000 % 4, [rules[k] for k in (1, 2, 3, 10)]).astype(int)
+    return agrawal_disturbed(random, x), y
+
+
+def agrawal_five(random, n):
+    """The same applicants; functions 1, 3, 5, 7 and 9 in turn, 4000 rows each."""
+    x = agrawal_columns(random, n)
+    rules = agrawal_rules(x)
+    y = np.choose(np.arange(n) // 4000 % 5, [rules[k] for k in (1, 3, 5, 7, 9)]).astype(int)
+    return agrawal_disturbed(random, x), y
 
 
 def sine(random, n):
@@ -255,7 +286,115 @@ def rare(random, n):
     return x, y
 
 
+# ---- generated: what trees, neighbours and densities are for
+
+def rules(random, n):
+    """Twelve uniform columns; class 1 where one of eight conjunctions of three thresholds holds; a fiftieth of the labels wrong."""
+    x = random.random((n, 12))
+    y = np.zeros(n, bool)
+    for _ in range(8):
+        columns = random.permutation(12)[:3]
+        cuts, above = 0.35 + 0.3 * random.random(3), random.random(3) < 0.5
+        y |= np.all((x[:, columns] > cuts) == above, axis=1)
+    return x, flip(random, y.astype(int), 0.02)
+
+
+def steps(random, n):
+    """Ten normal columns of which six act by steps of their own height, four to a column; the sum against its median, noise of .3."""
+    x = random.normal(size=(n, 10))
+    score = np.zeros(n)
+    for j in range(6):
+        for cut, height in zip(random.normal(size=4), random.normal(size=4)):
+            score += height * (x[:, j] > cut)
+    return x, (score + 0.3 * random.normal(size=n) > np.median(score)).astype(int)
+
+
+def crossed(random, n):
+    """Ten columns of different laws; three pairs act by the product of what they deviate from their medians, one column by itself."""
+    x = np.column_stack([random.normal(size=(n, 4)), random.random((n, 3)), random.exponential(size=(n, 3))])
+    u = x - np.array([0, 0, 0, 0, .5, .5, .5, np.log(2), np.log(2), np.log(2)])
+    score = u[:, 0] * u[:, 1] + 4 * u[:, 4] * u[:, 2] + u[:, 7] * np.sign(u[:, 8]) + 0.5 * u[:, 3]
+    return x, flip(random, (score > 0).astype(int), 0.03)
+
+
+def gated(random, n):
+    """Eight normal columns and one of four codes; the code chooses which two columns count, and against which threshold; three classes."""
+    code, x = random.integers(0, 4, n), random.normal(size=(n, 8))
+    pairs = np.array([[0, 1], [2, 3], [4, 5], [6, 0]])[code]
+    first, second = np.take_along_axis(x, pairs, axis=1).T
+    y = np.where(first > np.array([-.5, 0, .5, 0])[code], 2, (second > np.array([0, .5, -.5, .3])[code]).astype(int))
+    return np.column_stack([x, code]), flip(random, y, 0.02, 3)
+
+
+def parity(random, n):
+    """Eight normal columns; the class is the parity of the signs of three of them."""
+    x = random.normal(size=(n, 8))
+    return x, np.sum(x[:, random.permutation(8)[:3]] > 0, axis=1) % 2
+
+
+def tree_changes(random, n):
+    """Two classes by a random tree of depth five over eight numbers; at half of the rows another tree."""
+    x = random.random((n, 8))
+    return x, np.concatenate([tree_labels(random, part, 8, 5, 2) for part in np.split(x, 2)])
+
+
+def checkerboard(random, n):
+    """A board of four by four fields that makes half a turn in the course of the rows."""
+    x, angle = random.random((n, 2)) * 2 - 1, np.pi * np.arange(n) / n
+    u = x[:, 0] * np.cos(angle) + x[:, 1] * np.sin(angle)
+    v = x[:, 1] * np.cos(angle) - x[:, 0] * np.sin(angle)
+    return x, (np.floor(2 * u) + np.floor(2 * v)).astype(int) % 2
+
+
+def ring(random, n):
+    """Between two circles or not, in two of four normal columns; a fiftieth of the labels wrong."""
+    x = random.normal(size=(n, 4))
+    radius = np.hypot(x[:, 0], x[:, 1])
+    return x, flip(random, ((radius > 0.8) & (radius < 1.6)).astype(int), 0.02)
+
+
+def two_gaussians(random, n):
+    """Two normal classes in six dimensions, with means close to each other and covariances of their own."""
+    y, x = random.integers(0, 2, n), random.normal(size=(n, 6))
+    shape = random.normal(size=(2, 6, 6)) / np.sqrt(6) + 0.4 * np.eye(6)
+    mean = 0.3 * random.normal(size=(2, 6))
+    return mean[y] + np.einsum("nij,nj->ni", shape[y], x), y
+
+
 # ---- generated: numbers
+
+WEEKDAYS = np.array("mon tue wed thu fri sat sun".split(), object)
+SKIES = np.array("clear cloudy rain snow".split(), object)
+
+
+def demand(random, n):
+    """Hourly demand: hour, weekday, holiday and weather as words, temperature and wind as numbers; weather persists for hours."""
+    at = np.arange(n)
+    hour, day = at % 24, at // 24
+    weekday = day % 7
+    holiday = (random.random(n // 24 + 1) < 0.04)[day]
+    sky, stay = np.empty(n, int), random.random(n) < 0.85
+    drawn = random.choice(4, n, p=[.45, .3, .2, .05])
+    for i in range(n):
+        sky[i] = sky[i - 1] if i and stay[i] else drawn[i]
+    season = np.sin(2 * np.pi * (day / 365 - 0.3))
+    noise, slow = random.normal(size=n), np.zeros(n)
+    for i in range(1, n):
+        slow[i] = 0.95 * slow[i - 1] + 0.3 * noise[i]
+    temperature = 12 + 10 * season + 5 * np.sin(2 * np.pi * (hour - 9) / 24) + 2 * slow
+    wind = random.gamma(2, 2, n)
+    free = (weekday > 4) | holiday
+    commute = np.exp(-(hour - 8.) ** 2 / 3) + 1.2 * np.exp(-(hour - 17.5) ** 2 / 4)
+    leisure = np.exp(-(hour - 14.) ** 2 / 18)
+    level = np.where(free, 260 * leisure, 320 * commute + 90 * leisure) + 20
+    level *= np.clip(0.3 + 0.05 * temperature - 0.0008 * temperature ** 2, 0.2, 1.2) * np.array([1, .95, .5, .3])[sky]
+    level *= np.where(wind > 8, 0.8, 1) * np.exp(0.12 * slow)
+    level = np.maximum(0, level + (5 + 0.05 * level) * random.normal(size=n))
+    words = [np.char.add("h", hour.astype(str)).astype(object), WEEKDAYS[weekday],
+             np.where(holiday, "yes", "no").astype(object), SKIES[sky]]
+    names = ["hour", "weekday", "holiday", "weather", "temperature", "wind"]
+    return names, np.column_stack(words + [np.round(temperature, 1).astype(object), np.round(wind, 1).astype(object)]), np.round(level)
+
 
 def linear_drift(random, n):
     """A linear target whose weights make a random walk; noise of deviation 0.5."""
@@ -280,8 +419,8 @@ def heavy_tails(random, n):
 
 def generated(name, rows, words=None):
     def make(data):
-        x, y = rows(np.random.default_rng(zlib.crc32(("svmstream " + name).encode())), ROWS)
-        return names_of(x.shape[1]), x, y
+        *names, x, y = rows(np.random.default_rng(zlib.crc32(("svmstream " + name).encode())), ROWS)
+        return names[0] if names else names_of(x.shape[1]), x, y
     return name, make, None, " ".join((words or rows.__doc__).split())
 
 
@@ -324,6 +463,18 @@ GROUPS = {
         generated("circle-jumps", circle),
         generated("gaussians10", gaussians),
         generated("rare5", rare)],
+    "trees": [
+        generated("rules", rules),
+        generated("steps", steps),
+        generated("crossed", crossed),
+        generated("gated", gated),
+        generated("parity3", parity),
+        generated("tree-changes", tree_changes),
+        generated("checkerboard-turns", checkerboard),
+        generated("agrawal-five", agrawal_five),
+        generated("ring", ring),
+        generated("two-gaussians", two_gaussians),
+        generated("demand", demand)],
     "regression": [
         ("weather-temperature", next_day, "weather.csv.gz", "next day's mean temperature"),
         ("nyc-taxi", next_value("nab_nyc_taxi"), "nab_nyc_taxi.csv.gz", "the next value, half an hour ahead"),
@@ -335,14 +486,20 @@ GROUPS = {
 }
 
 
-def halves(group):
-    """Halves of a group's sets by name; a permuted stream stays with its original and does not count."""
-    ordered = sorted((name for name, *_ in group if not name.endswith("-permuted")), key=lambda name: zlib.crc32(name.encode()))
+REGRESSIONS = {"demand"}  # outside of the group of regressions
+
+
+def halves(title, group):
+    """Halves of a group's sets by name; a permuted stream stays with its original and does not count. The group of sets for trees
+    is in the order of its names."""
+    key = (lambda name: name) if title == "trees" else (lambda name: zlib.crc32(name.encode()))
+    ordered = sorted((name for name, *_ in group if not name.endswith("-permuted")), key=key)
     half = {name: ("choose", "report")[k % 2] for k, name in enumerate(ordered)}
     return {name: half[name.replace("-permuted", "")] for name, *_ in group}
 
 
-SETS = [Set(name, group, "regress" if group == "regression" else "classify", make, file, note, halves(entries)[name])
+SETS = [Set(name, group, "regress" if group == "regression" or name in REGRESSIONS else "classify", make, file, note,
+            halves(group, entries)[name])
         for group, entries in GROUPS.items() for name, make, file, note in entries]
 
 
@@ -351,7 +508,8 @@ def write(path, names, x, y, task):
     with open(path, "w") as file:
         file.write(",".join(names + ["label" if task == "classify" else "y"]) + "\n")
         for row, target in zip(x.tolist(), y.tolist()):
-            file.write(",".join([repr(int(v)) if v == int(v) else repr(v) for v in row] + [repr(target)]) + "\n")
+            file.write(",".join([v if isinstance(v, str) else repr(int(v)) if v == int(v) else repr(v) for v in row] +
+                                [repr(target)]) + "\n")
 
 
 def main():
