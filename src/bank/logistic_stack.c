@@ -56,7 +56,7 @@ struct svi_logistic {
     struct logistic of[SVI_LOGISTIC_MAX];
     double *mean, *variance, *scale; /* by member; scale: 1 / deviation, or 0 */
     double *scores;                  /* rows x members, of the current row */
-    double *u;                       /* rows x padded: standardised, the further input, zeros */
+    double *u;                       /* rows x padded: standardised, 1, zeros */
     double *center, *solve, *zero;   /* scratch: padded; inputs x inputs; inputs, always 0 */
 };
 
@@ -142,7 +142,7 @@ void svi_logistic_reset(svi_logistic *l) {
 
 /* ---- the answer */
 
-void svi_logistic_row(svi_logistic *l, const double *scores, const double *extra, int rows) {
+void svi_logistic_row(svi_logistic *l, const double *scores, int rows) {
     const int m = l->o.members;
     l->rows = rows;
     memcpy(l->scores, scores, (size_t)rows * (size_t)m * sizeof *scores);
@@ -155,7 +155,7 @@ void svi_logistic_row(svi_logistic *l, const double *scores, const double *extra
             const double above = v > -SVI_LOGISTIC_BOUND ? v : -SVI_LOGISTIC_BOUND;
             u[j] = v == v ? (above < SVI_LOGISTIC_BOUND ? above : SVI_LOGISTIC_BOUND) : 0;
         }
-        u[m] = extra[r];
+        u[m] = 1;
     }
 }
 

@@ -7,12 +7,13 @@
  *
  *     u_i(k) = (s_i(k) - mean_i) / deviation_i   within +-SVI_LOGISTIC_BOUND, 0 for a score that is NAN.
  *
- * One more input c(k) comes from the caller. With a base log odds o (two classes) or o_k (more), also the
- * caller's, the regression with weights w says
+ * With a base log odds o (two classes) or o_k (more), which the caller adds, the regression with weights w
+ * says
  *
- *     two classes:  logit p = o + w'(u, c),        more:  p(k) ~ exp(o_k + w'(u(k), c(k))),
+ *     two classes:  logit p = o + w'(u, 1),        more:  p(k) ~ exp(o_k + w'(u(k), 1)),
  *
- * with one w for all classes. A sample of class y and weight v moves w by P g,
+ * with one w for all classes, where the constant cancels and its weight stays 0. A sample of class y and
+ * weight v moves w by P g,
  *
  *     two:   g = v (y - p) u,             P^-1 = ridge I + sum v p (1 - p) u u',
  *     more:  g = v (u(y) - mean u),       P^-1 = ridge I + sum v p(k) (u(k) - mean u) (u(k) - mean u)',
@@ -45,11 +46,10 @@ svi_logistic *svi_logistic_new(const struct svi_logistic_options *o, svs_error *
 void svi_logistic_free(svi_logistic **l);
 void svi_logistic_reset(svi_logistic *l); /* forgets everything */
 
-/* The row to be scored: scores is rows x m (NAN: the member says nothing), extra the further input of each
- * of the rows, finite. Valid until the next one. */
-void svi_logistic_row(svi_logistic *l, const double *scores, const double *extra, int rows);
+/* The row to be scored: scores is rows x m (NAN: the member says nothing). Valid until the next one. */
+void svi_logistic_row(svi_logistic *l, const double *scores, int rows);
 
-/* out[r] = w'(u, c) of regression i for each row of the last svi_logistic_row. */
+/* out[r] = w'(u, 1) of regression i for each row of the last svi_logistic_row. */
 void svi_logistic_score(const svi_logistic *l, int i, double *out);
 
 /* Regression i learns the class of the last row: proba are its probabilities, of two classes (one row) or as
@@ -58,7 +58,7 @@ void svi_logistic_score(const svi_logistic *l, int i, double *out);
 void svi_logistic_learn(svi_logistic *l, int i, const double *proba, int truth, double weight);
 void svi_logistic_end(svi_logistic *l);
 
-/* The weights of regression i: one a member, then that of the further input. Mean and 1 / deviation (0: not
+/* The weights of regression i: one a member, then the constant. Mean and 1 / deviation (0: not
  * known yet) of each member's scores. Valid until the next change. */
 const double *svi_logistic_weights(const svi_logistic *l, int i);
 const double *svi_logistic_means(const svi_logistic *l);

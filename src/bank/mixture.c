@@ -1,9 +1,9 @@
 /* The mixture of experts by log loss. A row is scored from the combination's probabilities and the members'
  * scores; every expert's probabilities stay until its label is known, and all learn from those.
  *
- * The base odds that the logistic stacks start from are the rates over all samples. The further input of a
- * logistic stack is 1 for two classes; for more, where one w serves all classes and a constant would cancel,
- * it is the log of how far the recent rate of a class is from its rate over all.
+ * The base odds that the logistic stacks start from are the rates over all samples. With more than two
+ * classes no expert but the recent rate depends on the order of the labels, and that one only slowly: a
+ * stream may have labels that follow each other in a pattern, which says nothing about rows.
  *
  * Two classes and more are different problems to the logistic stacks, whose scores are of one row or of one a
  * class: they start again when the third class is scored for the first time. */
@@ -20,10 +20,10 @@
 #define ETA        0.5 /* of the share over experts */
 #define ALPHA      0.001
 #define RIDGE      10.0
-#define RATE_FIRST 0.5  /* samples that each class begins with in a base rate */
-#define RATE_KEEP  0.98 /* of the recent base rate, a sample */
-#define MIN_PROBA  1e-6 /* of an expert, in its loss */
-#define MAX_WEIGHT 1e6  /* of a sample */
+#define RATE_FIRST 0.5   /* samples that each class begins with in a base rate */
+#define RATE_KEEP  0.998 /* of the recent base rate, a sample */
+#define MIN_PROBA  1e-6  /* of an expert, in its loss */
+#define MAX_WEIGHT 1e6   /* of a sample */
 #define MIN_WEIGHT 1e-6
 #define MAX_NORMAL 10.0   /* of a sample's weight in units of the mean */
 #define UNIT_KEEP  0.9998 /* of the mean weight */
@@ -40,9 +40,9 @@ struct svi_mixture {
     double weights[2]; /* faded sums of weights and of their squares */
     svi_logistic *stacks;
     struct svi_share shares;
-    double *all, *recent;         /* by class: samples, weighted; the second fades */
-    double *logit, *base, *extra; /* scratch by class */
-    double *proba;                /* experts x classes, of the current row */
+    double *all, *recent; /* by class: samples, weighted; the second fades */
+    double *logit, *base; /* scratch by class */
+    double *proba;        /* experts x classes, of the current row */
 };
 
 static const struct svi_array table[] = {
@@ -51,7 +51,6 @@ static const struct svi_array table[] = {
     SVI_ARRAY(struct OWNER, recent, "recent rates", SVI_AXIS(CLASSES)),
     SVI_ARRAY(struct OWNER, logit, NULL, SVI_AXIS(CLASSES)),
     SVI_ARRAY(struct OWNER, base, NULL, SVI_AXIS(CLASSES)),
-    SVI_ARRAY(struct OWNER, extra, NULL, SVI_AXIS(CLASSES)),
     SVI_ARRAY(struct OWNER, proba, NULL, SVI_AXIS_LENGTH(SVI_MIXTURE_EXPERTS), SVI_AXIS(CLASSES)),
 #undef OWNER
 };
@@ -141,17 +140,10 @@ static void mixture_probabilities(const double *logit, int classes, double *p) {
 /* The logistic stacks: base odds of the rates over all, plus what each makes of the members. */
 static void mixture_score_stacks(svi_mixture *m, const double *scores, int classes) {
     const int rows = classes > 2 ? classes : 1;
-    const double *all = mixture_proba(m, SVI_MIXTURE_RATES),
-                 *recent = mixture_proba(m, SVI_MIXTURE_RATES + 1);
-    if (rows == 1) {
-        m->base[0] = log(all[1] / all[0]);
-        m->extra[0] = 1;
-    }
-    for (int k = 0; k < classes && rows > 1; k++) {
-        m->base[k] = log(all[k]);
-        m->extra[k] = log(recent[k] / all[k]);
-    }
-    svi_logistic_row(m->stacks, scores, m->extra, rows);
+    const double *all = mixture_proba(m, SVI_MIXTURE_RATES);
+    for (int k = 0; k < rows; k++)
+        m->base[k] = rows == 1 ? log(all[1] / all[0]) : log(all[k]);
+    svi_logistic_row(m->stacks, scores, rows);
     for (int i = 0; i < SVI_MIXTURE_STACKS; i++) {
         svi_logistic_score(m->stacks, i, m->logit);
         for (int r = 0; r < rows; r++)

@@ -43,7 +43,7 @@ struct svi_mixed_description {
     const char *name;
     double share;         /* its weight in the answer */
     double keep;          /* logistic: factor of its memory at each sample; 0: not logistic */
-    double constant;      /* logistic: weight of the further input */
+    double constant;      /* of a logistic stack */
     const double *counts; /* base rate: samples by class; else NULL */
 };
 

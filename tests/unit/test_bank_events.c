@@ -180,15 +180,14 @@ static void softmax(const double *z, int rows, double *p) {
         p[r] /= sum;
 }
 
-/* Logistic stack i: base log odds of the rates over all samples, the members, and the further input. */
+/* Logistic stack i: base log odds of the rates over all samples, the members, and a constant. */
 static void logistic_proba(const json_t *bank, const json_t *said, int i, int rows, const double *all,
-                           const double *recent, double *p) {
+                           double *p) {
     const json_t *m, *e = json_array_get(json_object_get(bank, "mixture"), (size_t)i + 1);
     double z[MOST], scores[MOST];
     size_t at;
     for (int r = 0; r < rows; r++)
-        z[r] = rows == 1 ? log(all[1] / all[0]) + number(e, "constant")
-                         : log(all[r]) + number(e, "constant") * log(recent[r] / all[r]);
+        z[r] = (rows == 1 ? log(all[1] / all[0]) : log(all[r])) + number(e, "constant");
     json_array_foreach(json_object_get(bank, "members"), at, m) {
         const double w = json_number_value(json_array_get(json_object_get(m, "logistic"), (size_t)i));
         array_of(json_object_get(said, text_of(m, "name")), scores);
@@ -215,7 +214,7 @@ static void mixture_proba(const json_t *bank, const json_t *said, int rows, int 
     for (int k = 0; k < classes; k++)
         proba[0][k] = fmax(mixed[k], 1e-6);
     for (int i = 0; i < 2; i++)
-        logistic_proba(bank, said, i, rows, proba[3], proba[4], proba[1 + i]);
+        logistic_proba(bank, said, i, rows, proba[3], proba[1 + i]);
     memset(mixed, 0, (size_t)classes * sizeof *mixed);
     for (int i = 0; i < 5; i++) {
         const double share = number(json_array_get(mixture, (size_t)i), "share");

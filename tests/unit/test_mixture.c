@@ -80,8 +80,7 @@ static void a_stack_finds_what_a_fit_to_all_rows_finds(void **unused) {
         uint64_t seed = 5;
         double fit[MEMBERS + 1];
         for (int i = 0; i < N; i++) {
-            double *s = x + (size_t)i * (size_t)(rows * MEMBERS), p[CLASSES], z[CLASSES],
-                   extra[CLASSES] = {0};
+            double *s = x + (size_t)i * (size_t)(rows * MEMBERS), p[CLASSES], z[CLASSES];
             double sum = 0;
             for (int r = 0; r < rows; r++) {
                 stack_scores(s + r * MEMBERS, &seed);
@@ -93,12 +92,12 @@ static void a_stack_finds_what_a_fit_to_all_rows_finds(void **unused) {
             if (rows == 1) {
                 p[1] = logistic(z[0]);
                 p[0] = 1 - p[1];
-                extra[0] = sum = 1;
+                sum = 1;
             }
             for (int k = 0; k < classes; k++)
                 p[k] /= sum;
             y[i] = draw(p, classes, &seed);
-            svi_logistic_row(l, s, extra, rows);
+            svi_logistic_row(l, s, rows);
             svi_logistic_score(l, 0, z);
             sum = 0;
             for (int r = 0; r < rows; r++)
