@@ -31,8 +31,8 @@
 #define ROWS_MAX      65536 /* that the stacks hold: K a sample of K > 2 classes */
 #define MEMBERS_ALL   1e6   /* microseconds: every member fits */
 
-struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o) {
-    return (struct svi_stacks_options){.members = svi_member_count,
+struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o, int members) {
+    return (struct svi_stacks_options){.members = members,
                                        .count = STACKS,
                                        .windows = {0, 1000, 200},
                                        .ridge = o->host.task == SVS_REGRESS ? RIDGE_REGRESS : RIDGE,
@@ -114,11 +114,13 @@ enum { ROWS, FEATURES, PADDED, HELD, MEMBERS, DIMS };
 static const struct svi_array bank_table[] = {
 #define OWNER svi_bank
     SVI_ARRAY(OWNER, scores, NULL, SVI_AXIS(MEMBERS), SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, raw, NULL, SVI_AXIS(ROWS), SVI_AXIS(MEMBERS)),
     SVI_ARRAY(OWNER, inputs, NULL, SVI_AXIS(ROWS), SVI_AXIS(MEMBERS)),
     SVI_ARRAY(OWNER, expert_scores, NULL, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
     SVI_ARRAY(OWNER, proba, NULL, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
     SVI_ARRAY(OWNER, final, NULL, SVI_AXIS(ROWS)),
     SVI_ARRAY(OWNER, mixed, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, answer, NULL, SVI_AXIS(ROWS)),
     SVI_ARRAY(OWNER, stack_targets, NULL, SVI_AXIS(ROWS)),
     SVI_ARRAY(OWNER, c.z, NULL, SVI_AXIS(PADDED)),
     SVI_ARRAY(OWNER, plain, NULL, SVI_AXIS(FEATURES)),
@@ -137,19 +139,37 @@ static void bank_dims(const svs_options *host, int32_t *dims) {
     dims[MEMBERS] = svi_member_count;
 }
 
+static struct svi_mixture_options bank_mixture(const struct svi_bank_options *o, int members) {
+    return (struct svi_mixture_options){
+        .members = members, .max_classes = o->host.max_classes, .isa = o->host.isa};
+}
+
+/* New stacks and mixture over these members. A member that does not run now never will, so it takes no
+ * place. */
+static svs_code bank_stack(svi_bank *b, uint32_t members, svs_error *err) {
+    svi_stacks_free(&b->stacks);
+    svi_mixture_free(&b->mixture);
+    b->stacked = members;
+    const struct svi_stacks_options stacks = svi_bank_stacks(&b->o, svi_bank_stacked_count(b));
+    const struct svi_mixture_options mixture = bank_mixture(&b->o, svi_bank_stacked_count(b));
+    b->stacks = svi_stacks_new(&stacks, err);
+    if (!b->c.regress)
+        b->mixture = svi_mixture_new(&mixture, err);
+    return b->stacks && (b->mixture || b->c.regress) ? SVS_OK : SVS_NO_MEMORY;
+}
+
 static svs_code bank_build(svi_bank *b, int d, svs_error *err) {
-    const struct svi_stacks_options stacks = svi_bank_stacks(&b->o);
     int32_t dims[DIMS];
     bank_dims(&b->o.host, dims);
     SVI_TRY(svi_arrays_alloc(&bank_arrays, b, dims, err));
     b->c.stride = dims[ROWS];
-    /* Stacks come last: without them b->stacks is NULL, and svi_bank_free frees whatever exists. */
+    /* svi_bank_free frees whatever exists. */
     for (int i = 0; i < EXPERTS && !b->c.regress; i++)
         if (!(b->calibrator[i] = svi_calibrator_new(b->o.host.max_classes, false, err)))
             return SVS_NO_MEMORY;
     SVI_TRY(svi_standardiser_init(&b->standard, b->o.host.isa, err));
     SVI_TRY(bank_begin_members(b, d, err));
-    return (b->stacks = svi_stacks_new(&stacks, err)) ? SVS_OK : SVS_NO_MEMORY;
+    return bank_stack(b, b->on, err);
 }
 
 /* Deep copy of the class weights: the caller's may be freed, and loading a bank makes learners from them
@@ -214,6 +234,7 @@ void svi_bank_free(svi_bank **pb) {
     svi_arrays_free(&bank_arrays, b);
     svi_standardiser_clear(&b->standard);
     svi_stacks_free(&b->stacks);
+    svi_mixture_free(&b->mixture);
     for (int i = 0; i < EXPERTS; i++)
         svi_calibrator_free(&b->calibrator[i]);
     svi_free(b->given);
@@ -238,6 +259,8 @@ void svi_bank_reset(svi_bank *b) {
     /* Some parts drop their classes in a reset; the host keeps them. */
     svi_bank_know_classes(b, b->c.classes);
     svi_stacks_reset(b->stacks);
+    if (b->mixture)
+        svi_mixture_reset(b->mixture);
     svi_share_init(&b->votes, svi_member_count, VOTE_ETA, VOTE_ALPHA);
     svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, EXPERT_ALPHA);
     memset(b->recent, 0, sizeof b->recent);
@@ -344,12 +367,14 @@ const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, i
 }
 
 double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {
-    const struct svi_stacks_options stacks = svi_bank_stacks(o);
+    const struct svi_stacks_options stacks = svi_bank_stacks(o, svi_member_count);
+    const struct svi_mixture_options mixture = bank_mixture(o, svi_member_count);
     const struct svi_member_context c = bank_context(o, d, classes);
     int32_t dims[DIMS];
     bank_dims(&o->host, dims);
     double bytes = (double)bank_place_parts(NULL) + (double)svi_arrays_bytes(&bank_arrays, dims) +
-                   svi_standardiser_memory(d) + svi_stacks_memory(&stacks);
+                   svi_standardiser_memory(d) + svi_stacks_memory(&stacks) +
+                   (c.regress ? 0 : svi_mixture_memory(&mixture));
     for (int i = 0; i < svi_member_part_count; i++) {
         const struct svi_member_part p = {.ops = svi_member_parts[i], .c = &c};
         bytes += p.ops->bytes ? p.ops->bytes(&p) : 0;
@@ -412,11 +437,20 @@ static void bank_archive_targets(struct svi_archive *a, svi_bank *b) {
  * choice may differ. */
 static void bank_archive_members(struct svi_archive *a, svi_bank *b, int begun) {
     const uint32_t possible = svi_members_choose(b->o.host.task, begun, 0, MEMBERS_ALL);
-    int on = (int)b->on;
+    int on = (int)b->on, stacked = (int)b->stacked;
     svi_archive_int(a, "members", &on, 0, (1 << svi_member_count) - 1);
+    svi_archive_int(a, "stacked", &stacked, 0, (1 << svi_member_count) - 1);
     if (!a->loading ||
-        !svi_archive_check(a, ((uint32_t)on & ~possible) == 0 && (on & 1), "it has members that no bank has"))
+        !svi_archive_check(a,
+                           ((uint32_t)stacked & ~svi_members_choose(b->o.host.task, 0, 0, MEMBERS_ALL)) ==
+                                   0 &&
+                               ((uint32_t)on & ~(possible & (uint32_t)stacked)) == 0 && (on & 1),
+                           "it has members that no bank has"))
         return;
+    if ((uint32_t)stacked != b->stacked && bank_stack(b, (uint32_t)stacked, a->err) != SVS_OK) {
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a bank of learners");
+        return;
+    }
     /* The saved set is a subset of ours: dropping the rest is enough. */
     if (((uint32_t)on & ~b->on) == 0) {
         bank_run(b, (uint32_t)on);
@@ -455,6 +489,8 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
     svi_archive_finite(a, "recent", b->recent, svi_member_count);
     svi_share_archive(a, &b->votes);
     svi_share_archive(a, &b->experts);
+    if (b->mixture && svi_archive_ok(a))
+        svi_mixture_archive(a, b->mixture);
     for (int i = 0; i < EXPERTS && svi_archive_ok(a); i++) {
         svi_slope_archive(a, &b->slope[i]);
         if (!b->c.regress)

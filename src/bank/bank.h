@@ -13,12 +13,13 @@
  *  - member_last.c: for a regression, the last target;
  *  - member_gaussian.c: for classes, a normal density for each class.
  *
- * Two layers combine the members' scores of a row into one score a class. The first has four experts:
+ * Layers combine the members' scores of a row into one score a class. The first has four experts:
  * stacks (stack.h) with windows of all, 1000 and 200 samples, and a vote of the members, weighted by their
  * mistakes (for a regression, the member with the lowest recent loss). The second is a share over these
  * four (share.h), by the probability that each gave to the true class (for a regression, by its squared
- * error). Scores of the bank are half the log odds of the second of two classes, log probabilities of
- * three or more, or the value of a regression.
+ * error). For classes a third layer follows (mixture.h): that answer, two logistic stacks on the members'
+ * scores and two base rates are experts, shared by their log loss. Scores of the bank are half the log odds
+ * of the second of two classes, log probabilities of three or more, or the value of a regression.
  *
  * Which members run depends on the number of features, on the classes known when features were added, and
  * on the budget, by the fixed costs of members.c and never by measured time. Results depend on the calls
@@ -87,10 +88,10 @@ void svi_bank_move_times(svi_bank *b, double from, double step);
 
 /* Called before the host removes its samples of this id. Every member that can take a sample back does so:
  * windows, neighbours, ALSVM over all, Fourier least squares where the row is still among the neighbours,
- * stacks where they still hold the row. First-order members, FALSVM, least squares with forgetting and
- * Gaussian densities keep what they learned. So do members over all samples where classes are balanced,
- * because the weight with which a sample was learned is no longer known. Not between svi_bank_score and
- * svi_bank_learn. */
+ * stacks where they still hold the row. First-order members, FALSVM, least squares with forgetting,
+ * Gaussian densities, logistic stacks and base rates keep what they learned. So do members over all samples
+ * where classes are balanced, because the weight with which a sample was learned is no longer known. Not
+ * between svi_bank_score and svi_bank_learn. */
 void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double time);
 
 /* The windowed member (or the host) with the lowest recent loss. *member: its place in svi_members.

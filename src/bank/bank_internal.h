@@ -8,6 +8,7 @@
 
 #include "bank/bank.h"
 #include "bank/members.h"
+#include "bank/mixture.h"
 #include "bank/share.h"
 #include "bank/slope.h"
 #include "bank/stack.h"
@@ -30,7 +31,9 @@ struct svi_bank {
     svs_class_weight *given; /* copy that o.host.class_weight points to, followed by the names; NULL = none */
     uint8_t *plain;          /* max_features flags: this feature is never standardised */
     struct svi_standardiser standard;
-    svi_stacks *stacks;
+    uint32_t stacked;     /* members that the stacks see, as bits: those that ran when the bank was made */
+    svi_stacks *stacks;   /* over the members of `stacked` in their order */
+    svi_mixture *mixture; /* the same members; NULL for a regression */
     struct svi_share votes, experts;     /* over the members; over the experts */
     struct svi_slope slope[EXPERTS];     /* two classes: score -> probability */
     svi_calibrator *calibrator[EXPERTS]; /* three or more; NULL for a regression */
@@ -43,11 +46,13 @@ struct svi_bank {
 
     /* of the current row */
     double *scores;        /* members x c.stride */
-    double *inputs;        /* rows x members: clipped scores, as the stacks take them */
+    double *raw;           /* rows x stacked members: their scores, NAN where one no longer runs */
+    double *inputs;        /* the same clipped, as the stacks take them */
     double *expert_scores; /* EXPERTS x c.stride */
     double *proba;         /* EXPERTS x c.stride: probability of each class */
-    double *final, *mixed,
-        *stack_targets; /* c.stride each: answer, mixed probabilities, targets of the stacks */
+    double *final, *mixed, *answer,
+        *stack_targets; /* c.stride each: scores of the answer, probabilities of
+                           the experts' mean and of the answer, targets of the stacks */
 };
 
 /* Upper bound of the samples that the host holds. */
@@ -72,7 +77,17 @@ static inline struct svi_windows *svi_bank_windows(const svi_bank *b) {
     return b->part[0].self;
 }
 
-struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o);
+/* The place of a member among those that the stacks see; members that never ran have none (-1). */
+static inline int svi_bank_stacked(const svi_bank *b, int member) {
+    const uint32_t below = b->stacked & (((uint32_t)1 << member) - 1);
+    return b->stacked >> member & 1 ? __builtin_popcount(below) : -1;
+}
+
+static inline int svi_bank_stacked_count(const svi_bank *b) {
+    return __builtin_popcount(b->stacked);
+}
+
+struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o, int members);
 
 /* Raises the class count of every part that keeps its own to `classes`, at least the present count. */
 void svi_bank_know_classes(svi_bank *b, int classes);

@@ -55,14 +55,15 @@ static void bank_score_members(svi_bank *b, const double *x, const double *host)
  * to a stack's score. Values of a regression are cut at twice the largest target before that: far outside
  * they carry no information. */
 static void bank_prepare_inputs(svi_bank *b) {
-    double *input = b->inputs;
+    double *input = b->inputs, *raw = b->raw;
     for (int r = 0; r < b->c.rows; r++)
-        for (int m = 0; m < svi_member_count; m++, input++) {
-            const double s = svi_bank_of(b, m)[r];
-            if (!svi_bank_runs(b, m))
-                *input = 0;
-            else if (b->c.regress)
-                *input = bank_bounded((bank_bounded(s, 2 * b->largest) - b->c.center) / b->unit, MAX_INPUT);
+        for (uint32_t left = b->stacked; left; left &= left - 1, input++, raw++) {
+            const int m = __builtin_ctz(left);
+            const double s = *raw = svi_bank_runs(b, m) ? svi_bank_of(b, m)[r] : NAN;
+            if (b->c.regress)
+                *input = isnan(s) ? 0
+                                  : bank_bounded((bank_bounded(s, 2 * b->largest) - b->c.center) / b->unit,
+                                                 MAX_INPUT);
             else
                 *input = bank_bounded(s, CLIP);
         }
@@ -111,12 +112,15 @@ static void bank_combine(svi_bank *b) {
         for (int k = 0; k < classes; k++)
             b->mixed[k] += b->experts.w[i] * p[k];
     }
+    for (int k = 0; k < classes; k++)
+        b->mixed[k] = fmax(b->mixed[k], MIN_PROBA);
+    svi_mixture_score(b->mixture, b->raw, b->mixed, classes, b->answer);
     /* Back to scores: half the log odds, of which a slope of 2 makes the probability again. */
     if (b->c.rows == 1)
-        b->final[0] = 0.5 * log(fmax(b->mixed[1], MIN_PROBA) / fmax(b->mixed[0], MIN_PROBA));
+        b->final[0] = 0.5 * log(fmax(b->answer[1], MIN_PROBA) / fmax(b->answer[0], MIN_PROBA));
     else
         for (int k = 0; k < classes; k++)
-            b->final[k] = log(fmax(b->mixed[k], MIN_PROBA));
+            b->final[k] = log(fmax(b->answer[k], MIN_PROBA));
 }
 
 /* Regression: expert 0 is the member with the lowest recent loss; the answer is the mean of the experts'
@@ -126,7 +130,7 @@ static void bank_combine_values(svi_bank *b) {
     for (int m = 0; m < svi_member_count; m++)
         if (svi_bank_runs(b, m) && b->recent[m] < b->recent[best])
             best = m;
-    svi_bank_expert(b, 0)[0] = b->inputs[best];
+    svi_bank_expert(b, 0)[0] = b->inputs[svi_bank_stacked(b, best)];
     for (int i = 0; i < STACKS; i++)
         svi_stacks_score(b->stacks, i, b->inputs, 1, svi_bank_expert(b, 1 + i));
     /* The shares add up to 1. */
@@ -216,6 +220,7 @@ static svs_code bank_learn_target(svi_bank *b, const struct svi_held_sample *hel
 static svs_code bank_learn_class(svi_bank *b, const struct svi_held_sample *held, svs_error *err) {
     double loss[SVI_MEMBERS_MAX];
     const int label = held->label;
+    const double c = svi_mixture_weigh(b->mixture, held->weight), share = fmin(c, 1);
     for (int m = 0; m < svi_member_count; m++)
         /* -1 excludes a member that does not run from the shares. */
         loss[m] = svi_bank_runs(b, m)
@@ -225,14 +230,15 @@ static svs_code bank_learn_class(svi_bank *b, const struct svi_held_sample *held
     svi_share_learn(&b->votes, loss);
     for (int i = 0; i < EXPERTS; i++) {
         /* Loss by the probabilities of the answer; slopes and calibrators change only after they are read. */
-        loss[i] = 1 - bank_expert_proba_of(b, i)[label];
+        loss[i] = share * (1 - bank_expert_proba_of(b, i)[label]);
         if (b->c.rows == 1)
-            svi_slope_learn(&b->slope[i], svi_bank_expert(b, i)[0], bank_expert_proba_of(b, i), label);
+            svi_slope_learn(&b->slope[i], svi_bank_expert(b, i)[0], bank_expert_proba_of(b, i), label, c);
         else
             svi_calibrator_learn(b->calibrator[i], svi_bank_expert(b, i), b->c.rows, b->c.class_count, label,
                                  bank_expert_proba_of(b, i));
     }
     svi_share_learn(&b->experts, loss);
+    svi_mixture_learn(b->mixture, label, c);
     /* The stacks fit +1 for the sample's class and -1 for others, one row a class (stack.h). */
     for (int r = 0; r < b->c.rows; r++)
         b->stack_targets[r] = b->c.rows == 1 ? (label == 1 ? 1 : -1) : (label == r ? 1 : -1);
@@ -251,6 +257,8 @@ svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *
         worst = bank_learn_target(b, held, err);
     else if (b->c.class_count > 1 && held->label < b->c.class_count)
         worst = bank_learn_class(b, held, err);
+    else
+        svi_mixture_count(b->mixture, held->label, svi_mixture_weigh(b->mixture, held->weight));
     /* Between the layers and the members: the layers learned in the shape of the scores, the members need
      * the new class. */
     if (classes > b->c.classes)

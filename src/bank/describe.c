@@ -3,9 +3,8 @@
  * Each member's table gives it as a model in raw units. The windows have raw weights already
  * (svs_learner_model), each in its own memory; those of the first-order models of the row are converted
  * here, into memory of svi_bank_weights. Other members have no weights for raw rows: Fourier models are
- * described by how their features are drawn, products and neighbours only by their influence. A member's
- * weight in a stack is that of its place in the table, whether it runs or not: one that does not run has
- * given 0. */
+ * described by how their features are drawn, products and neighbours only by their influence. Members
+ * that run have a place in the stacks (bank_internal.h). */
 #include "bank/describe.h"
 
 #include <math.h>
@@ -17,6 +16,8 @@
 #include "base/fail.h"
 
 _Static_assert(SVI_MEMBERS_MAX <= SVI_BANK_MEMBERS, "every member has its place");
+_Static_assert(SVI_MIXTURE_EXPERTS == SVI_BANK_MIXED && SVI_MIXTURE_STACKS == SVI_BANK_LOGISTIC,
+               "the experts of the mixture are published");
 
 #define OWN_WEIGHTS                                                                                          \
     SVI_HEADS_MAX /* at most this many members need converted weights: the heads of the raw block */
@@ -42,6 +43,7 @@ static bool describe_member(const svi_bank *b, const svs_model *host, int member
                             struct svi_bank_description *t) {
     const struct svi_member *row = &svi_members[member];
     const struct svi_member_part *p = describe_part(b, member);
+    const int place = svi_bank_stacked(b, member);
     struct svi_member_description *m = &t->member[t->count++];
     /* The host is described by its own model; any other member starts with none and may fill one in. */
     struct svi_member_model model = {
@@ -59,7 +61,14 @@ static bool describe_member(const svi_bank *b, const svs_model *host, int member
                                          .b = model.b,
                                          .fourier = model.fourier};
     for (int i = 0; i < SVI_BANK_STACKS; i++)
-        m->stack[i] = svi_stacks_weights(b->stacks, i)[member];
+        m->stack[i] = svi_stacks_weights(b->stacks, i)[place];
+    if (b->mixture) {
+        const svi_logistic *l = svi_mixture_logistic(b->mixture);
+        for (int i = 0; i < SVI_BANK_LOGISTIC; i++)
+            m->logistic[i] = svi_logistic_weights(l, i)[place];
+        m->mean = svi_logistic_means(l)[place];
+        m->scale = svi_logistic_scales(l)[place];
+    }
     return own && model.W == own;
 }
 
@@ -67,7 +76,7 @@ static void describe_experts(const svi_bank *b, struct svi_bank_description *t) 
     /* Expert 0 is the vote, or of a regression the best member; experts 1 to 3 are the stacks, with their
      * constants. What turns a score into a probability depends on the number of classes, as in
      * bank_step.c. */
-    const struct svi_stacks_options stacks = svi_bank_stacks(&b->o);
+    const struct svi_stacks_options stacks = svi_bank_stacks(&b->o, svi_bank_stacked_count(b));
     for (int i = 0; i < SVI_BANK_EXPERTS; i++) {
         struct svi_expert_description *e = &t->expert[i];
         *e = (struct svi_expert_description){
@@ -76,11 +85,30 @@ static void describe_experts(const svi_bank *b, struct svi_bank_description *t) 
                                              : "votes",
             .window = i > 0 ? stacks.windows[i - 1] : -1,
             .share = b->experts.w[i],
-            .constant = i > 0 ? svi_stacks_weights(b->stacks, i - 1)[svi_member_count] : 0};
+            .constant = i > 0 ? svi_stacks_weights(b->stacks, i - 1)[svi_bank_stacked_count(b)] : 0};
         if (t->task == SVS_CLASSIFY && t->class_count == 2)
             e->slope = b->slope[i].a;
         else if (t->task == SVS_CLASSIFY && t->class_count > 2)
             e->law = svi_calibrator_law(b->calibrator[i], t->class_count);
+    }
+}
+
+/* In the order of bank/mixture.h. */
+static void describe_mixture(const svi_bank *b, struct svi_bank_description *t) {
+    static const char *const names[SVI_BANK_MIXED] = {"combined", "logistic", "logistic", "rate", "rate"};
+    t->mixed_count = SVI_BANK_MIXED;
+    for (int i = 0; i < SVI_BANK_MIXED; i++) {
+        const int stack = i - SVI_MIXTURE_LOGISTIC, rate = i - SVI_MIXTURE_RATES;
+        struct svi_mixed_description *e = &t->mixed[i];
+        *e =
+            (struct svi_mixed_description){.name = names[i],
+                                           .share = svi_mixture_shares(b->mixture)->w[i],
+                                           .counts = rate >= 0 ? svi_mixture_counts(b->mixture, rate) : NULL};
+        if (stack < 0 || stack >= SVI_MIXTURE_STACKS)
+            continue;
+        e->keep = svi_mixture_keep(stack);
+        e->constant =
+            svi_logistic_weights(svi_mixture_logistic(b->mixture), stack)[svi_bank_stacked_count(b)];
     }
 }
 
@@ -117,6 +145,8 @@ svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank
             own += describe_member(b, &model, m,
                                    own < OWN_WEIGHTS ? w->of + (size_t)own * rows * (d + 1) : NULL, t);
     describe_experts(b, t);
+    if (b->mixture)
+        describe_mixture(b, t);
     return SVS_OK;
 }
 

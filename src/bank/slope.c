@@ -18,10 +18,10 @@ void svi_slope_proba(const struct svi_slope *s, const double *score, double *pro
     proba[0] = 1 - proba[1];
 }
 
-void svi_slope_learn(struct svi_slope *s, double score, const double *proba, int truth) {
+void svi_slope_learn(struct svi_slope *s, double score, const double *proba, int truth, double weight) {
     /* Log loss l(a), p = 1 / (1 + exp(-a s)): l' = (p - y) s, l'' = p (1 - p) s^2. */
-    const double gradient = (proba[1] - (truth == 1)) * score;
-    s->curvature = KEEP * s->curvature + proba[1] * proba[0] * score * score;
+    const double gradient = weight * (proba[1] - (truth == 1)) * score;
+    s->curvature = KEEP * s->curvature + weight * proba[1] * proba[0] * score * score;
     /* 1e-9 keeps the step finite while all scores were 0; the bounds keep it useful after it. */
     const double a = s->a - gradient / (s->curvature + 1e-9);
     s->a = a < SVI_SLOPE_MIN ? SVI_SLOPE_MIN : a < SVI_SLOPE_MAX ? a : SVI_SLOPE_MAX;

@@ -21,8 +21,8 @@ void svi_slope_init(struct svi_slope *s);
 void svi_slope_proba(const struct svi_slope *s, const double *score, double *proba);
 
 /* Learns that the sample with this score, and these probabilities of svi_slope_proba, was of class `truth`
- * (0 or 1). */
-void svi_slope_learn(struct svi_slope *s, double score, const double *proba, int truth);
+ * (0 or 1). weight > 0, 1 for a sample like the others. */
+void svi_slope_learn(struct svi_slope *s, double score, const double *proba, int truth, double weight);
 
 void svi_slope_archive(struct svi_archive *a, struct svi_slope *s);
 

@@ -215,17 +215,19 @@ struct svi_quality_options svi_engine_quality_options(const struct svi_settings 
     const bool keyed = svi_settings_keyed(s), learns = s->method != SVI_METHOD_NONE;
     double a_day = 0;
     (void)svi_settings_alert_budget_read(s->alert_budget, &a_day, NULL); /* it was checked before */
-    return (struct svi_quality_options){.task = (svs_task)s->task,
-                                        .probabilities =
-                                            s->task == SVS_CLASSIFY && learns && s->max_classes > 1,
-                                        .second = !keyed || s->method == SVI_METHOD_AUTO,
-                                        .many = keyed,
-                                        .max_classes = (int)s->max_classes,
-                                        .window = window < 1 ? QUALITY_WINDOW : window,
-                                        .interval = s->interval,
-                                        .alarm_rate = learns ? s->drift_rate : 0,
-                                        .a_day = a_day,
-                                        .prices = s->decision_cost};
+    return (struct svi_quality_options){
+        .task = (svs_task)s->task,
+        .probabilities = s->task == SVS_CLASSIFY && learns && s->max_classes > 1,
+        .second = !keyed || s->method == SVI_METHOD_AUTO,
+        .log_odds = s->method == SVI_METHOD_AUTO && s->serve != SVI_SERVE_LINEAR &&
+                    strcmp(s->class_weight, "none") == 0,
+        .many = keyed,
+        .max_classes = (int)s->max_classes,
+        .window = window < 1 ? QUALITY_WINDOW : window,
+        .interval = s->interval,
+        .alarm_rate = learns ? s->drift_rate : 0,
+        .a_day = a_day,
+        .prices = s->decision_cost};
 }
 
 /* Makes the parts: the schema first, since it gives the columns, and the bank last, since it needs its host.

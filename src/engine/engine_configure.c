@@ -124,6 +124,8 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
         return SVS_OK;
     if (e->quality_stage.proba && !(c->calibrator = svi_calibrator_new((int)c->to->max_classes, false, err)))
         return SVS_NO_MEMORY;
+    if (c->calibrator)
+        svi_calibrator_trust(c->calibrator, c->quality.log_odds);
     if (c->to->method != SVI_METHOD_AUTO)
         return svi_learner_prepare(e->learner, &c->options, configuring_calibrate, c, &c->learner, err);
     c->host_scores = svi_alloc_array((size_t)c->options.max_classes, sizeof *c->host_scores);

@@ -14,14 +14,19 @@
 #define SVI_BANK_EXPERTS                                                                                     \
     4 /* combinations of the members: a vote (regression: the best one recently), and the stacks */
 
+#define SVI_BANK_LOGISTIC 2 /* logistic stacks */
+#define SVI_BANK_MIXED    5 /* experts of the mixture: the combination, the logistic stacks, two base rates */
+
 struct svi_member_description {
-    const char *name, *kind;       /* kind: the rule by which it learns */
-    int64_t window;                /* samples that it holds; 0 = all, -1 = none */
-    double recent;                 /* recent loss */
-    double vote;                   /* its share of the votes; NAN in a regression */
-    double stack[SVI_BANK_STACKS]; /* its weight in each stack */
-    const double *W, *b;           /* linear: rows x d in raw units, and rows; else NULL */
-    int fourier;                   /* number of its random Fourier features; 0: none */
+    const char *name, *kind;            /* kind: the rule by which it learns */
+    int64_t window;                     /* samples that it holds; 0 = all, -1 = none */
+    double recent;                      /* recent loss */
+    double vote;                        /* its share of the votes; NAN in a regression */
+    double stack[SVI_BANK_STACKS];      /* its weight in each stack */
+    double logistic[SVI_BANK_LOGISTIC]; /* classify: its weight in each logistic stack */
+    double mean, scale;                 /* classify: of its scores there, u = (s - mean) scale */
+    const double *W, *b;                /* linear: rows x d in raw units, and rows; else NULL */
+    int fourier;                        /* number of its random Fourier features; 0: none */
 };
 
 struct svi_expert_description {
@@ -33,6 +38,15 @@ struct svi_expert_description {
     svs_calibration law; /* three classes or more: calibration of the scores; a = 0: fewer */
 };
 
+/* An expert of the mixture (bank/mixture.h). */
+struct svi_mixed_description {
+    const char *name;
+    double share;         /* its weight in the answer */
+    double keep;          /* logistic: factor of its memory at each sample; 0: not logistic */
+    double constant;      /* of a logistic stack */
+    const double *counts; /* base rate: samples by class; else NULL */
+};
+
 struct svi_bank_description {
     uint64_t version; /* of the model */
     bool serves;      /* the published scores are the bank's */
@@ -42,7 +56,9 @@ struct svi_bank_description {
     int count; /* of members */
     struct svi_member_description member[SVI_BANK_MEMBERS];
     struct svi_expert_description expert[SVI_BANK_EXPERTS]; /* stack i is expert 1 + i */
-    double clip;                                            /* limit of a member's score in a stack */
+    int mixed_count;                                        /* 0: a regression */
+    struct svi_mixed_description mixed[SVI_BANK_MIXED];
+    double clip;                /* limit of a member's score in a stack */
     double center, unit;        /* regression: a member learns (y - center) / unit */
     const double *mean, *scale; /* d: standardised rows are z = clip((x - mean) scale) at +-10 */
     int fourier;                /* random features drawn; 0: none yet, or no member uses them */

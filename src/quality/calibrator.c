@@ -32,6 +32,7 @@
 #define CURVE_LONGER 3.0    /* memory of the curve, in memories of the slope */
 #define BEGIN        30.0   /* samples that count as seen at the start */
 #define RIDGE        1e-3   /* curvature of the pull of (a, b) towards their start */
+#define TRUST        5.0    /* the same where scores are log odds already */
 #define CURVE_PULL   1.0    /* the same for the curve's values, and for the offsets of more classes */
 #define DAMP         10.0   /* initial curvature of these */
 #define RISE         1e-3   /* least rise of the curve from one value to the next */
@@ -65,6 +66,7 @@ struct calibrator_curve {
 struct svi_calibrator {
     int max_classes, classes; /* classes: highest class index seen, plus 1 */
     int64_t count, rarest;    /* labelled samples; those of the rarest class among the classes seen */
+    double ridge;             /* RIDGE or TRUST */
     int64_t held[2];          /* samples since the last step: of two classes, of more */
     int64_t *seen;            /* samples by class */
     double pair[5];           /* two classes: a, b; curvature aa, ab, bb */
@@ -164,12 +166,17 @@ svi_calibrator *svi_calibrator_new(int max_classes, bool grows, svs_error *err) 
     if (!c)
         return NULL;
     c->max_classes = max_classes;
+    c->ridge = RIDGE;
     c->quads = svi_quads_get();
     if (svi_arrays_alloc(&calibrator_arrays, c, dims.of, err) == SVS_OK)
         svi_calibrator_reset(c);
     else
         svi_calibrator_free(&c);
     return c;
+}
+
+void svi_calibrator_trust(svi_calibrator *c, bool log_odds) {
+    c->ridge = log_odds ? TRUST : RIDGE;
 }
 
 /* As after _new: slopes at their start with curvature 1, curves on the diagonal, nothing seen. */
@@ -311,7 +318,7 @@ static inline double calibrator_lesser(double a, double b) {
  * the diagonal of H and its pull in g. */
 static void calibrator_step_pair(svi_calibrator *c, double fade, double samples) {
     double *a = &c->pair[0], *b = &c->pair[1], *h = &c->pair[2], *r = c->recent;
-    const double pull = RIDGE * (1 - fade), ga = r[GA] + pull * (*a - PAIR_SLOPE), gb = r[GB] + pull * *b;
+    const double pull = c->ridge * (1 - fade), ga = r[GA] + pull * (*a - PAIR_SLOPE), gb = r[GB] + pull * *b;
     /* Curvature fades and takes in the recent samples in one go: aa, ab, bb. */
     for (int i = 0; i < 3; i++)
         h[i] = fade * h[i] + r[HAA + i];
@@ -319,7 +326,7 @@ static void calibrator_step_pair(svi_calibrator *c, double fade, double samples)
      * over from far larger scores must not pin the slope. */
     if (h[2] > 0)
         h[0] = calibrator_lesser(h[0], h[1] * h[1] / h[2] + SPREAD * h[2] / (*a * *a));
-    const double aa = h[0] + RIDGE, bb = h[2] + RIDGE, determinant = aa * bb - h[1] * h[1];
+    const double aa = h[0] + c->ridge, bb = h[2] + c->ridge, determinant = aa * bb - h[1] * h[1];
     const double da = (bb * ga - h[1] * gb) / determinant, db = (aa * gb - h[1] * ga) / determinant;
     /* The logit of score s moves by da s + db; `square` sums the squares of that over the recent samples. */
     const double square = da * da * r[SS] + 2 * da * db * r[S] + db * db * samples;

@@ -29,6 +29,13 @@ typedef struct svi_calibrator svi_calibrator;
 svi_calibrator *svi_calibrator_new(int max_classes, bool grows, svs_error *err);
 svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err); /* SVS_NO_MEMORY */
 void svi_calibrator_free(svi_calibrator **c);
+
+/* The scores are half the log odds already, of a model whose probabilities were learned by log loss: the law
+ * of two classes leaves its start, which passes them on, only as the samples demand it. Without that a
+ * handful of samples of a rare class would move it. An option like those of _new: not archived, kept by a
+ * reset. */
+void svi_calibrator_trust(svi_calibrator *c, bool log_odds);
+
 void svi_calibrator_fetch(const svi_calibrator *c); /* prefetch (base/fetch.h); c may be NULL */
 void svi_calibrator_reset(svi_calibrator *c);       /* as new; capacity is kept */
 

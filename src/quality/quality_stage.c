@@ -31,6 +31,8 @@ void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_q
     if (q->prices && strcmp(q->prices->cost.text, o->prices) != 0)
         svi_decision_set(q->prices, o->prices);
     q->plain = q->proba && !quality_is_priced(q);
+    if (q->proba)
+        svi_calibrator_trust(q->calibrator[0], o->log_odds);
 }
 
 void svi_quality_prices_free(struct svi_decision **d) {

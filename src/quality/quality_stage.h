@@ -29,6 +29,7 @@ struct svi_quality_options {
     svs_task task;
     bool probabilities; /* classify: make probabilities from scores */
     bool second;        /* a second model may score; it gets a second calibrator */
+    bool log_odds;      /* the served scores are half log odds (svi_calibrator_trust) */
     bool many;          /* one of many streams, to save memory: capacity for more than two classes by
                            svi_quality_stage_reserve alone, no ranks of scores, no figures of probabilities */
     int max_classes;    /* >= 1; probabilities: >= 2 */

@@ -17,6 +17,11 @@ static void put_bank_member(struct svi_pack *p, const struct svi_bank_descriptio
     if (!isnan(m->vote))
         svi_put_real(p, "vote", m->vote);
     svi_put_reals(p, "stacks", m->stack, SVI_BANK_STACKS);
+    if (t->mixed_count > 0) {
+        svi_put_reals(p, "logistic", m->logistic, SVI_BANK_LOGISTIC);
+        svi_put_real(p, "mean", m->mean);
+        svi_put_real(p, "scale", m->scale);
+    }
     if (m->W) {
         svi_put_doubles(p, "W", m->W, (size_t)t->rows * (size_t)t->d);
         svi_put_rows(p, "b", m->b, t->rows);
@@ -44,6 +49,21 @@ static void put_bank_expert(struct svi_pack *p, const struct svi_bank_descriptio
     svi_pack_close(p, map);
 }
 
+/* A logistic stack alone has a memory and a constant, a base rate alone counts. */
+static void put_bank_mixed(struct svi_pack *p, const struct svi_bank_description *t,
+                           const struct svi_mixed_description *e) {
+    const struct svi_open_map map = svi_pack_open(p);
+    svi_put_text(p, "name", e->name);
+    svi_put_real(p, "share", e->share);
+    if (e->keep > 0) {
+        svi_put_real(p, "keep", e->keep);
+        svi_put_real(p, "constant", e->constant);
+    }
+    if (e->counts)
+        svi_put_doubles(p, "counts", e->counts, (size_t)t->class_count);
+    svi_pack_close(p, map);
+}
+
 void svi_put_bank(struct svi_pack *p, const struct svi_bank_description *t) {
     svi_put_uint(p, "version", t->version);
     svi_put_bool(p, "serves", t->serves);
@@ -57,6 +77,10 @@ void svi_put_bank(struct svi_pack *p, const struct svi_bank_description *t) {
     svi_put_array(p, "experts", SVI_BANK_EXPERTS);
     for (int i = 0; i < SVI_BANK_EXPERTS; i++)
         put_bank_expert(p, t, &t->expert[i]);
+    if (t->mixed_count > 0)
+        svi_put_array(p, "mixture", (size_t)t->mixed_count);
+    for (int i = 0; i < t->mixed_count; i++)
+        put_bank_mixed(p, t, &t->mixed[i]);
     svi_put_real(p, "clip", t->clip);
     if (t->task == SVS_REGRESS) {
         svi_put_real(p, "center", t->center);

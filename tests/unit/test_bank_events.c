@@ -165,6 +165,66 @@ static void expert_proba(const json_t *expert, const double *scores, int rows, i
     assert_true(svs_model_probabilities(&m, scores, proba));
 }
 
+static void softmax(const double *z, int rows, double *p) {
+    double most = z[0], sum = 0;
+    if (rows == 1) {
+        p[1] = 1 / (1 + exp(-clipped(z[0], 15)));
+        p[0] = 1 - p[1];
+        return;
+    }
+    for (int r = 1; r < rows; r++)
+        most = fmax(most, z[r]);
+    for (int r = 0; r < rows; r++)
+        sum += p[r] = exp(fmax(z[r] - most, -15));
+    for (int r = 0; r < rows; r++)
+        p[r] /= sum;
+}
+
+/* Logistic stack i: base log odds of the rates over all samples, the members, and a constant. */
+static void logistic_proba(const json_t *bank, const json_t *said, int i, int rows, const double *all,
+                           double *p) {
+    const json_t *m, *e = json_array_get(json_object_get(bank, "mixture"), (size_t)i + 1);
+    double z[MOST], scores[MOST];
+    size_t at;
+    for (int r = 0; r < rows; r++)
+        z[r] = (rows == 1 ? log(all[1] / all[0]) : log(all[r])) + number(e, "constant");
+    json_array_foreach(json_object_get(bank, "members"), at, m) {
+        const double w = json_number_value(json_array_get(json_object_get(m, "logistic"), (size_t)i));
+        array_of(json_object_get(said, text_of(m, "name")), scores);
+        for (int r = 0; r < rows; r++)
+            z[r] += w * clipped((scores[r] - number(m, "mean")) * number(m, "scale"), 8);
+    }
+    softmax(z, rows, p);
+}
+
+/* What the mixture makes of the combination's probabilities, in their place. */
+static void mixture_proba(const json_t *bank, const json_t *said, int rows, int classes, double *mixed) {
+    const json_t *mixture = json_object_get(bank, "mixture");
+    double proba[5][MOST], sum = 0;
+    assert_int_equal(json_array_size(mixture), 5);
+    for (int i = 3; i < 5; i++) {
+        double of_rate = 0;
+        assert_int_equal(array_of(json_object_get(json_array_get(mixture, (size_t)i), "counts"), proba[i]),
+                         classes);
+        for (int k = 0; k < classes; k++)
+            of_rate += proba[i][k];
+        for (int k = 0; k < classes; k++)
+            proba[i][k] /= of_rate;
+    }
+    for (int k = 0; k < classes; k++)
+        proba[0][k] = fmax(mixed[k], 1e-6);
+    for (int i = 0; i < 2; i++)
+        logistic_proba(bank, said, i, rows, proba[3], proba[1 + i]);
+    memset(mixed, 0, (size_t)classes * sizeof *mixed);
+    for (int i = 0; i < 5; i++) {
+        const double share = number(json_array_get(mixture, (size_t)i), "share");
+        sum += share;
+        for (int k = 0; k < classes; k++)
+            mixed[k] += share * proba[i][k];
+    }
+    assert_near(sum, 1, 1e-9);
+}
+
 static void check_answer(const json_t *bank, const json_t *score) {
     const json_t *said = json_object_get(score, "members"), *experts = json_object_get(bank, "experts");
     const int classes = (int)json_array_size(json_object_get(bank, "classes"));
@@ -183,6 +243,8 @@ static void check_answer(const json_t *bank, const json_t *score) {
         for (int k = 0; k < classes; k++)
             mixed[k] += number(e, "share") * proba[k];
     }
+    if (classes >= 2)
+        mixture_proba(bank, said, rows, classes, mixed);
     if (classes == 0)
         assert_near(number(bank, "center") + number(bank, "unit") * value, final[0],
                     1e-7); /* a stack holds inputs in single precision */
