@@ -18,7 +18,8 @@
 #include "base/arrays.h"
 #include "base/fail.h"
 
-#define BLAS_FROM 96 /* below, our own tiles are as fast as dsyrk */
+#define BLAS_FROM 96  /* below, our own tiles are as fast as dsyrk */
+#define AHEAD     256 /* values: lines that are taken from another processor at the same time */
 
 enum { GRAM_N, GRAM_SUMS, GRAM_GATHERED };
 static const struct svi_array gram_table[] = {
@@ -100,11 +101,16 @@ static void gram_add_sums(struct svi_gram *g, const struct svi_kernels *k, const
     k->groups_add(g->sums, g->n, z, &times, &row, 1);
 }
 
-void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
-                  double target) {
+void svi_gram_gather(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
+                     double target) {
     memcpy(g->block + (size_t)g->filled * (size_t)g->n, z, (size_t)g->n * sizeof *z);
     gram_add_sums(g, k, z, s, group, target);
     g->weight[g->filled++] = s;
+}
+
+void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
+                  double target) {
+    svi_gram_gather(g, k, z, s, group, target);
     if (g->filled == SVI_GRAM_BLOCK)
         svi_gram_flush(g, k);
 }
@@ -126,19 +132,43 @@ void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const st
     }
 }
 
+/* dsyrk knows no weights: each row is scaled by the root of its own (all are positive), on its way to `rows`,
+ * which may be the block itself: the rows in it are not read again. Where another thread has read `rows`, its
+ * processor has a copy of each line, which is taken from it in advance: one by one takes longer than dsyrk. */
+static void gram_scale_block(const struct svi_gram *g, double *rows, int count) {
+    const size_t n = (size_t)g->n;
+    for (size_t i = 0; i < (size_t)count; i++) {
+        const double root = sqrt(g->weight[i]), *from = g->block + i * n;
+        for (size_t j = 0; j < n; j += 8) {
+            const size_t end = j + 8 < n ? j + 8 : n;
+            __builtin_prefetch(rows + i * n + j + AHEAD, 1);
+            for (size_t l = j; l < end; l++)
+                rows[i * n + l] = from[l] * root;
+        }
+    }
+}
+
+int svi_gram_detach(struct svi_gram *g, double *rows) {
+    const int count = g->n < BLAS_FROM ? 0 : g->filled;
+    gram_scale_block(g, rows, count);
+    g->filled -= count;
+    return count;
+}
+
+void svi_gram_add_detached(struct svi_gram *g, const double *rows, int count) {
+    cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, g->n, count, 1, rows, g->n, 1, g->g, g->n);
+}
+
 void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k) {
-    int n = g->n, count = g->filled;
+    const int n = g->n, count = g->filled;
     /* Emptied first, so that what is in the block is added once, no matter what reads `filled` next. */
     g->filled = 0;
     if (n < BLAS_FROM) {
         k->gram(g->g, n, g->block, n, g->weight, count);
         return;
     }
-    /* dsyrk knows no weights: each row is scaled by the root of its own (all are positive), which costs the
-     * rows in the block; they are not read again. */
-    for (int i = 0; i < count; i++)
-        cblas_dscal(n, sqrt(g->weight[i]), g->block + (size_t)i * n, 1);
-    cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, n, count, 1, g->block, n, 1, g->g, n);
+    gram_scale_block(g, g->block, count);
+    svi_gram_add_detached(g, g->block, count);
 }
 
 /* Subtraction leaves what rounding a larger sample has left in G: exact only as long as nothing much larger
