@@ -12,14 +12,16 @@
 #include "learner/gram.h"
 
 #include <cblas.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 #include <math.h>
 #include <string.h>
 
 #include "base/arrays.h"
 #include "base/fail.h"
 
-#define BLAS_FROM 96  /* below, our own tiles are as fast as dsyrk */
-#define AHEAD     256 /* values: lines that are taken from another processor at the same time */
+#define BLAS_FROM 96 /* below, our own tiles are as fast as dsyrk */
 
 enum { GRAM_N, GRAM_SUMS, GRAM_GATHERED };
 static const struct svi_array gram_table[] = {
@@ -132,25 +134,33 @@ void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const st
     }
 }
 
-/* dsyrk knows no weights: each row is scaled by the root of its own (all are positive), on its way to `rows`,
- * which may be the block itself: the rows in it are not read again. Where another thread has read `rows`, its
- * processor has a copy of each line, which is taken from it in advance: one by one takes longer than dsyrk. */
-static void gram_scale_block(const struct svi_gram *g, double *rows, int count) {
-    const size_t n = (size_t)g->n;
-    for (size_t i = 0; i < (size_t)count; i++) {
-        const double root = sqrt(g->weight[i]), *from = g->block + i * n;
-        for (size_t j = 0; j < n; j += 8) {
-            const size_t end = j + 8 < n ? j + 8 : n;
-            __builtin_prefetch(rows + i * n + j + AHEAD, 1);
-            for (size_t l = j; l < end; l++)
-                rows[i * n + l] = from[l] * root;
-        }
-    }
+/* A value that another thread will read: past the caches, because a store to a line of which another
+ * processor has a copy waits until that one has given it up. */
+static void gram_store_past(double *to, double value) {
+#if defined(__x86_64__)
+    long long bits;
+    memcpy(&bits, &value, sizeof bits);
+    _mm_stream_si64((long long *)(void *)to, bits);
+#else
+    *to = value;
+#endif
+}
+
+/* Ends a series of such stores: they are not ordered with others. */
+static void gram_stored_past(void) {
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
 }
 
 int svi_gram_detach(struct svi_gram *g, double *rows) {
-    const int count = g->n < BLAS_FROM ? 0 : g->filled;
-    gram_scale_block(g, rows, count);
+    const int n = g->n, count = n < BLAS_FROM ? 0 : g->filled;
+    for (int i = 0; i < count; i++) {
+        const double root = sqrt(g->weight[i]), *from = g->block + (size_t)i * (size_t)n;
+        for (int j = 0; j < n; j++)
+            gram_store_past(rows++, from[j] * root);
+    }
+    gram_stored_past();
     g->filled -= count;
     return count;
 }
@@ -167,7 +177,10 @@ void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k) {
         k->gram(g->g, n, g->block, n, g->weight, count);
         return;
     }
-    gram_scale_block(g, g->block, count);
+    /* dsyrk knows no weights: each row is scaled by the root of its own (all are positive), which costs the
+     * rows in the block; they are not read again. */
+    for (int i = 0; i < count; i++)
+        cblas_dscal(n, sqrt(g->weight[i]), g->block + (size_t)i * n, 1);
     svi_gram_add_detached(g, g->block, count);
 }
 
