@@ -319,13 +319,14 @@ static uint64_t neighbours_within(int64_t first, int64_t low, int64_t high) {
     return mask;
 }
 
-/* Measures the rows of `mask` in the block that starts with number `first`, and tightens the bound. */
-static void neighbours_measure(const struct svi_neighbours *n, struct neighbours_best *best, int64_t first,
-                               uint64_t mask, float error) {
+/* Measures the rows of `mask` in the block at `place`, which starts with number `first`, and tightens the
+ * bound. */
+static void neighbours_measure(const struct svi_neighbours *n, struct neighbours_best *best, int place,
+                               int64_t first, uint64_t mask, float error) {
     float distance[ROWS];
     if (!mask)
         return;
-    const float *rows = n->rows + neighbours_slot(n, first) * (size_t)n->stride;
+    const float *rows = n->rows + (size_t)place * ROWS * (size_t)n->stride;
     n->kernels->distances(rows, (size_t)n->stride, mask, n->z, svi_round_up(n->d, 16), distance);
     /* Distances are packed: the i-th is of the i-th set bit. */
     for (int i = 0; mask; mask &= mask - 1, i++, best->measured++)
@@ -352,7 +353,7 @@ static void neighbours_sweep(const struct svi_neighbours *n, const struct svi_ne
         }
         block -= from - found;
         mask &= n->live[found] & neighbours_within(block * ROWS, low, high);
-        neighbours_measure(n, best, block * ROWS, mask, error);
+        neighbours_measure(n, best, found, block * ROWS, mask, error);
         block--;
         if (tightening)
             bound = best->bound;
@@ -410,8 +411,8 @@ static void neighbours_begin(const struct svi_neighbours *n, const struct svi_ne
     n->kernels->begin(scan, from <= to ? from : 0, to);
     if (from > to)
         n->kernels->begin(scan, from, n->blocks - 1);
-    for (int64_t block = oldest; block <= newest; block++) {
-        const int b = neighbours_place(n, block);
+    /* The place is counted along: a division for each block takes as long as its sums. */
+    for (int64_t block = oldest, b = from; block <= newest; block++, b = b + 1 == n->blocks ? 0 : b + 1) {
         uint64_t hidden = ~(n->live[b] & neighbours_within(block * ROWS, n->oldest, n->pushed));
         for (; hidden; hidden &= hidden - 1)
             n->sums[(size_t)b * ROWS + (size_t)__builtin_ctzll(hidden)] = 65535;
