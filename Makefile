@@ -55,7 +55,8 @@ $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
 $(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -Wno-psabi
 # Loops along the columns of a row.
 $(addprefix $(BUILD)/obj/src/,$(addprefix alerts/,forecast.o sensors.o deviations.o block_tails.o) \
-    $(addprefix novelty/,similarity.o range.o) quality/drift.o wire/packed.o): ISA = -O3
+    $(addprefix novelty/,similarity.o range.o) quality/drift.o wire/packed.o \
+    bank/fourier_ridge.o): ISA = -O3
 
 # The commit that --version names, "+" behind it where sources differ from it; none outside of a repository.
 COMMIT := $(if $(wildcard .git),$(shell git describe --always --abbrev=7 --exclude='*' --dirty=+ 2>/dev/null && git log -1 --format=%cs))

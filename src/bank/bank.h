@@ -39,6 +39,7 @@
 #define SVI_BANK_H
 
 #include "base/archive.h"
+#include "base/follower.h"
 #include "learner/learner_held.h"
 #include "svmstream/learner.h"
 
@@ -54,6 +55,11 @@ struct svi_bank_options {
 svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err);
 void svi_bank_free(svi_bank **b);
 void svi_bank_reset(svi_bank *b); /* as svs_learner_reset */
+
+/* While samples follow each other, `helper` may do some of the members' work, all of whose tasks are the
+ * bank's. What a row gives does not depend on it. NULL: no longer, and all it had to do is done; so before
+ * the helper ends. */
+void svi_bank_help(svi_bank *b, svi_follower *helper);
 
 /* Changes of the host, which it passes on. svi_bank_grow is called after the host has grown to d features;
  * where it fails with SVS_NO_MEMORY, parts of the bank have fewer features, and the call may be repeated. */

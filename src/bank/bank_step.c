@@ -278,6 +278,15 @@ svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *
     return worst;
 }
 
+void svi_bank_help(svi_bank *b, svi_follower *helper) {
+    if (helper == b->c.helper)
+        return;
+    b->c.helper = helper;
+    for (int i = 0; i < b->c.part_count; i++)
+        if (b->part[i].on && b->part[i].ops->join)
+            b->part[i].ops->join(&b->part[i]);
+}
+
 /* ---- forgetting */
 
 static void bank_forget_one(void *user, const struct svi_held_sample *s) {

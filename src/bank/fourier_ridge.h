@@ -10,11 +10,15 @@
  * only grow (learner/gram.h), except for samples that are taken back: then it is solved again at once. A
  * solution in progress is finished at once when features or classes are added or a feature is forgotten.
  * Targets are +1 for the sample's class and -1 for the others, or the value of a regression.
- * Deterministic. One object, one thread at a time. */
+ *
+ * With a helper (svi_fourier_ridge_learn) its thread adds the samples to G and solves, with the same bits:
+ * what it does is waited for when the next block of samples is full, when w changes, and before anything
+ * else touches G. Deterministic. One object, one thread at a time. */
 #ifndef SVI_FOURIER_RIDGE_H
 #define SVI_FOURIER_RIDGE_H
 
 #include "base/archive.h"
+#include "base/follower.h"
 #include "learner/gram.h"
 #include "svmstream/model.h"
 
@@ -35,11 +39,18 @@ struct svi_fourier_ridge {
     double *triangle;        /* svi_triangle(dim), for the archive */
 
     /* a solution in progress: G must not change, so samples learned meanwhile wait in gram.block */
-    bool solving;
-    int64_t begun;  /* samples in this solution */
-    int progress;   /* 0 to dim: rows of the factor done; beyond dim: rows of `next` solved too */
-    double *factor; /* dim x dim */
-    double *next;   /* row_capacity x dim: right-hand sides, then w */
+    bool solving, singular; /* singular: it has no solution, and w will stay as it is */
+    int64_t begun;          /* samples in this solution */
+    int progress;           /* 0 to dim: rows of the factor done; beyond dim: rows of `next` solved too */
+    double *factor;         /* dim x dim */
+    double *sides;          /* row_capacity x dim: right-hand sides */
+    double *next;           /* row_capacity x dim: these, then w */
+
+    /* work on another thread */
+    svi_follower *helper; /* has a task of this object; NULL: none */
+    bool begins;          /* the task begins the solution */
+    double *detached;     /* SVI_GRAM_BLOCK x dim: samples that the task adds to G; NULL until the first */
+    int detached_count;
 };
 
 /* phi has `features` values; capacity for `classes` classes. SVS_NO_MEMORY. */
@@ -64,9 +75,13 @@ void svi_fourier_ridge_score(struct svi_fourier_ridge *r, const float *phi, doub
  * take all page faults at once; called while there is no phi yet. */
 void svi_fourier_ridge_touch(struct svi_fourier_ridge *r, int part, int parts);
 
-/* label: class index, or -1 with a target. */
+/* label: class index, or -1 with a target. helper: does the larger part of the work, while no other object
+ * uses it; it must outlive its task (svi_fourier_ridge_join). NULL: all of it is done here. */
 void svi_fourier_ridge_learn(struct svi_fourier_ridge *r, const float *phi, int label, double target,
-                             double weight);
+                             double weight, svi_follower *helper);
+
+/* Waits for what the helper has to do, or does it. */
+void svi_fourier_ridge_join(struct svi_fourier_ridge *r);
 
 /* Removes what was learned with the same arguments, and solves again. */
 void svi_fourier_ridge_take_back(struct svi_fourier_ridge *r, const float *phi, int label, double target,

@@ -93,10 +93,15 @@ static svs_code exact_learn(const struct svi_member_part *p, const struct svi_me
     const struct svi_held_sample *s = l->held;
     (void)err;
     if (e->expanded)
-        svi_fourier_ridge_learn(&e->ridge, e->phi, s->label, s->target, s->weight);
+        svi_fourier_ridge_learn(&e->ridge, e->phi, s->label, s->target, s->weight, p->c->helper);
     else if (!(fourier->spread > 0))
         svi_fourier_ridge_touch(&e->ridge, fourier->kept_rows, SVI_FOURIER_ROWS);
     return SVS_OK;
+}
+
+static void exact_join(const struct svi_member_part *p) {
+    struct fourier_exact *e = p->self;
+    svi_fourier_ridge_join(&e->ridge);
 }
 
 static bool exact_held(const struct svi_member_part *p) {
@@ -144,6 +149,7 @@ const struct svi_member_ops svi_member_fourier_exact = {
     .add_classes = exact_add_classes,
     .score = exact_score,
     .learn = exact_learn,
+    .join = exact_join,
     .held = exact_held,
     .take_back = exact_take_back,
     .archive = exact_archive,

@@ -16,6 +16,7 @@
 #define SVI_MEMBER_OPS_H
 
 #include "base/archive.h"
+#include "base/follower.h"
 #include "bank/standardiser.h"
 #include "learner/learner_held.h"
 #include "svmstream/learner.h"
@@ -32,6 +33,8 @@ struct svi_member_context {
     int stride;     /* distance between the scores of two members; `rows` of them are used */
     const struct svi_member_part *part;
     int part_count;
+
+    svi_follower *helper; /* for work that a member needs some samples later; NULL: none */
 
     /* the current row */
     const double *x; /* raw, d values; valid in score only */
@@ -96,6 +99,8 @@ struct svi_member_ops {
     /* Learns the label of the row scored last. SVS_NO_MEMORY: part of it is not learned, and the member
      * remains usable. */
     svs_code (*learn)(const struct svi_member_part *p, const struct svi_member_lesson *l, svs_error *err);
+    /* Waits for what the helper does for it. */
+    void (*join)(const struct svi_member_part *p);
     /* True if it learned the last sample in a way that take_back can undo, given number and row alone. */
     bool (*held)(const struct svi_member_part *p);
     /* The host forgets this sample. Of a table with a held_bit, called only for samples for which `held`

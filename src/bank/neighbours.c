@@ -7,7 +7,8 @@
  * everything from value d on is always zero, so that growing d only means using more columns.
  *
  * A search sums all rows' sketches over the first chunks, which gives a start bound that about k rows
- * meet. It measures these rows exactly; the k-th best distance is the real bound. A second sweep, from the
+ * meet. It measures these rows exactly, some of them where they are many; the k-th best distance is the
+ * real bound. A second sweep, from the
  * newest block to the oldest, measures every other row whose sketch is within the bound, which tightens
  * with each better row. The bound allows for the error of sketches (nearest.h) and for rounding, so that a
  * row that is passed over is further away than the k-th best: the result is that of measuring every row. */
@@ -22,11 +23,12 @@
 #include "base/limits.h"
 #include "linalg/kernels.h"
 
-#define ROWS         SVI_NEAREST_ROWS
-#define AT_ONCE      2     /* up to this many chunks are all summed at the start; of more, only the first */
-#define FIRST_ROWS   64    /* first allocation */
-#define PIECE_FLOATS 32768 /* about this many values in a piece of the archive */
-#define COUNT_MAX    ((int64_t)1 << 60) /* of a loaded number: pushes cannot overflow it */
+#define ROWS           SVI_NEAREST_ROWS
+#define AT_ONCE        2     /* up to this many chunks are all summed at the start; of more, only the first */
+#define FIRST_ROWS     64    /* first allocation */
+#define FIRST_MEASURED 24    /* rows that the first sweep measures, the last block's aside */
+#define PIECE_FLOATS   32768 /* about this many values in a piece of the archive */
+#define COUNT_MAX      ((int64_t)1 << 60) /* of a loaded number: pushes cannot overflow it */
 
 static const struct svi_nearest_kernels *neighbours_kernels(svs_isa isa) {
     const struct svi_kernels *k = svi_kernels_get(isa);
@@ -265,6 +267,7 @@ struct neighbours_best {
     float distance[SVI_NEIGHBOURS_K];
     int64_t number[SVI_NEIGHBOURS_K];
     int count, k;
+    int measured; /* rows, as often as they were measured */
     double bound; /* bound of a sketch's sum; HUGE_VAL while there are fewer than k */
     double unit;  /* 2^-shift: one unit of squared sketch distance, in a sum */
 };
@@ -316,16 +319,17 @@ static uint64_t neighbours_within(int64_t first, int64_t low, int64_t high) {
     return mask;
 }
 
-/* Measures the rows of `mask` in the block that starts with number `first`, and tightens the bound. */
-static void neighbours_measure(const struct svi_neighbours *n, struct neighbours_best *best, int64_t first,
-                               uint64_t mask, float error) {
+/* Measures the rows of `mask` in the block at `place`, which starts with number `first`, and tightens the
+ * bound. */
+static void neighbours_measure(const struct svi_neighbours *n, struct neighbours_best *best, int place,
+                               int64_t first, uint64_t mask, float error) {
     float distance[ROWS];
     if (!mask)
         return;
-    const float *rows = n->rows + neighbours_slot(n, first) * (size_t)n->stride;
+    const float *rows = n->rows + (size_t)place * ROWS * (size_t)n->stride;
     n->kernels->distances(rows, (size_t)n->stride, mask, n->z, svi_round_up(n->d, 16), distance);
     /* Distances are packed: the i-th is of the i-th set bit. */
-    for (int i = 0; mask; mask &= mask - 1, i++)
+    for (int i = 0; mask; mask &= mask - 1, i++, best->measured++)
         neighbours_insert(best, distance[i], first + __builtin_ctzll(mask));
     neighbours_tighten(n, best, error);
 }
@@ -349,10 +353,12 @@ static void neighbours_sweep(const struct svi_neighbours *n, const struct svi_ne
         }
         block -= from - found;
         mask &= n->live[found] & neighbours_within(block * ROWS, low, high);
-        neighbours_measure(n, best, block * ROWS, mask, error);
+        neighbours_measure(n, best, found, block * ROWS, mask, error);
         block--;
         if (tightening)
             bound = best->bound;
+        else if (best->measured >= FIRST_MEASURED && best->count == best->k)
+            return;
     }
 }
 
@@ -379,7 +385,7 @@ static double neighbours_start(const struct svi_neighbours *n, const struct svi_
  * possible. */
 static void neighbours_search(const struct svi_neighbours *n, const struct svi_nearest_scan *scan,
                               struct neighbours_best *best, int64_t low, float error) {
-    best->count = 0;
+    best->count = best->measured = 0;
     if (low == n->pushed)
         return;
     best->bound = neighbours_start(n, scan, best->k, low, n->pushed);
@@ -390,8 +396,8 @@ static void neighbours_search(const struct svi_neighbours *n, const struct svi_n
     /* Fewer than k found: no bound can exclude a row. */
     if (best->count < best->k)
         best->bound = HUGE_VAL;
-    /* 65535 as start means that the first sweep had all rows already. */
-    if (start < 65535)
+    /* 65535 as start means that the first sweep had all rows already, unless it had enough. */
+    if (start < 65535 || best->measured >= FIRST_MEASURED)
         neighbours_sweep(n, scan, best, low, n->pushed, error, true);
 }
 
@@ -405,8 +411,8 @@ static void neighbours_begin(const struct svi_neighbours *n, const struct svi_ne
     n->kernels->begin(scan, from <= to ? from : 0, to);
     if (from > to)
         n->kernels->begin(scan, from, n->blocks - 1);
-    for (int64_t block = oldest; block <= newest; block++) {
-        const int b = neighbours_place(n, block);
+    /* The place is counted along: a division for each block takes as long as its sums. */
+    for (int64_t block = oldest, b = from; block <= newest; block++, b = b + 1 == n->blocks ? 0 : b + 1) {
         uint64_t hidden = ~(n->live[b] & neighbours_within(block * ROWS, n->oldest, n->pushed));
         for (; hidden; hidden &= hidden - 1)
             n->sums[(size_t)b * ROWS + (size_t)__builtin_ctzll(hidden)] = 65535;

@@ -1,7 +1,18 @@
+/* Pieces are handed over under a lock, eight at a time: the thread reserves them (`begun`), does them without
+ * the lock, and counts them as done. The owner signals only a thread that sleeps, since a signal costs a
+ * system call; the thread signals only an owner that waits.
+ *
+ * The task is handed over by its state alone, beside the lock. The owner writes the task and then POSTED; who
+ * changes POSTED to TAKEN does it; DONE makes its results visible. The thread looks for it before each piece
+ * and before it gives the lock back to sleep. An owner that finds it TAKEN polls for a bounded time and then
+ * sleeps, and AWAITED asks for the signal.
+ *
+ * Read in order: the task, pieces, the owner's calls. */
 #include "base/follower.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,8 +20,18 @@
 
 #define PIECES 8 /* done without the lock; the longest wait of an owner at a halt */
 
+#define WAIT_POLLS 1000 /* of an owner for a task that is at work, some 20 us; then it sleeps */
+
+/* AWAITED: taken, and its owner sleeps until it is done. */
+enum follower_task_state { FREE, POSTED, TAKEN, AWAITED, DONE };
+
 struct svi_follower {
-    pthread_t thread;
+    /* The state makes the other two and the task's results visible. On a cache line of its own, for the
+     * thread reads it before each piece. */
+    _Alignas(64) atomic_int task;
+    svi_follower_task *run;
+    void *run_user;
+    _Alignas(64) pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work, progress;
     svi_follower_piece *piece;
@@ -23,6 +44,58 @@ struct svi_follower {
     bool sleeps, stopped, quit;
 };
 
+/* ---- the task */
+
+/* Does the task if it is posted and nobody has begun it. */
+static bool follower_take(svi_follower *f) {
+    int state = POSTED;
+    if (atomic_load_explicit(&f->task, memory_order_relaxed) != POSTED ||
+        !atomic_compare_exchange_strong(&f->task, &state, TAKEN))
+        return false;
+    f->run(f->run_user);
+    if (atomic_exchange(&f->task, DONE) == AWAITED) {
+        /* The owner holds the lock from its change of the state until it sleeps. */
+        pthread_mutex_lock(&f->lock);
+        pthread_cond_signal(&f->progress);
+        pthread_mutex_unlock(&f->lock);
+    }
+    return true;
+}
+
+void svi_follower_post(svi_follower *f, svi_follower_task *run, void *user) {
+    f->run = run;
+    f->run_user = user;
+    atomic_store(&f->task, POSTED);
+}
+
+/* Waits until the thread has done the task that it has begun. It sleeps soon, since the thread may have lost
+ * its processor in the middle of it. */
+static void follower_await_task(svi_follower *f) {
+    int state = TAKEN;
+    for (int i = 0; i < WAIT_POLLS && atomic_load(&f->task) != DONE; i++) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+    if (atomic_load(&f->task) == DONE)
+        return;
+    pthread_mutex_lock(&f->lock);
+    if (atomic_compare_exchange_strong(&f->task, &state, AWAITED))
+        while (atomic_load(&f->task) != DONE)
+            pthread_cond_wait(&f->progress, &f->lock);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void svi_follower_finish(svi_follower *f) {
+    if (atomic_load_explicit(&f->task, memory_order_relaxed) == FREE)
+        return;
+    if (!follower_take(f))
+        follower_await_task(f);
+    atomic_store_explicit(&f->task, FREE, memory_order_relaxed);
+}
+
+/* ---- pieces */
+
 /* Does up to PIECES pieces. The lock is held on entry and return, but not while pieces run; `begun` reserves
  * them meanwhile, so that a halt cannot take them back. */
 static void follower_step(svi_follower *f) {
@@ -33,8 +106,11 @@ static void follower_step(svi_follower *f) {
     pthread_mutex_unlock(&f->lock);
     if (f->look)
         f->look(f->user, from, to);
-    while (n < to && (good = f->piece(f->user, n)))
-        n++;
+    do /* its owner waits for the task, and for pieces only when many are waiting */
+        follower_take(f);
+    while (n < to && (good = f->piece(f->user, n)) && ++n);
+    if (good)
+        follower_take(f);
     pthread_mutex_lock(&f->lock);
     f->done = f->begun = n;
     f->stopped = !good;
@@ -57,6 +133,8 @@ static void *follower_run(void *argument) {
     pthread_mutex_unlock(&f->lock);
     return NULL;
 }
+
+/* ---- the owner's calls */
 
 svi_follower *svi_follower_new(const char *name, svi_follower_piece *piece, void *user, svs_error *err) {
     svi_follower *f = svi_new(sizeof *f, name, err);

@@ -1,6 +1,10 @@
 /* follower.h: a thread that does numbered pieces of work in order, for a thread that offers them, its owner.
  * Timing decides which of the two does a piece; but each piece is done exactly once, in order, after all
- * pieces before it. */
+ * pieces before it.
+ *
+ * Between pieces the thread also does one task at a time that its owner needs back some pieces later
+ * (svi_follower_post). A task never wakes the thread, and its owner does itself what the thread has not
+ * begun. */
 #ifndef SVI_FOLLOWER_H
 #define SVI_FOLLOWER_H
 
@@ -29,7 +33,7 @@ svi_follower *svi_follower_new(const char *name, svi_follower_piece *piece, void
 typedef void svi_follower_look(void *user, uint64_t from, uint64_t to);
 void svi_follower_look_ahead(svi_follower *f, svi_follower_look *look);
 
-/* Waits for the pieces it has begun, ends the thread and sets *f to NULL. */
+/* Waits for the pieces and the task that it has begun, ends the thread and sets *f to NULL. */
 void svi_follower_free(svi_follower **f);
 
 /* Makes the pieces below `end` available. Does not wait. The owner may read the results of the pieces that
@@ -48,5 +52,15 @@ struct svi_follower_state svi_follower_halt(svi_follower *f);
 /* After a halt or a stop: states that the owner has done all pieces below `done`. The follower continues
  * there with the offered ones. */
 void svi_follower_resume(svi_follower *f, uint64_t done);
+
+typedef void svi_follower_task(void *user);
+
+/* Leaves a task to the follower, if it has time before svi_follower_finish. One at a time: the last one was
+ * finished. */
+void svi_follower_post(svi_follower *f, svi_follower_task *run, void *user);
+
+/* Returns when the task is done: does it here unless the follower has begun it. Its results can be read from
+ * then on. Without a task it returns at once. */
+void svi_follower_finish(svi_follower *f);
 
 #endif

@@ -128,6 +128,8 @@ static void engine_free_stages(struct svi_engine *e) {
 void svi_engine_free(svi_engine **e) {
     if (!*e)
         return;
+    if ((*e)->bank)
+        svi_bank_help((*e)->bank, NULL);
     svi_novelty_queue_free(&(*e)->queue); /* first: its thread may be using the novelty stage */
     svs_learner_free(&(*e)->learner);
     engine_free_stages(*e);

@@ -61,6 +61,8 @@ void svi_engine_bank_step(struct svi_engine *e, const svs_sample *s, double time
     struct svi_bank_scored scored;
     if (e->out_of_memory)
         svi_engine_bank_follow(e);
+    /* In a series of samples the thread of novelty is awake. */
+    svi_bank_help(e->bank, svi_novelty_queue_waits(e->queue) ? e->queue->follower : NULL);
     svi_bank_score(e->bank, s->x, step->scores, step->rows, step->class_count, &scored);
     svi_bank_best_linear(e->bank, e->learner, &e->linear);
     bank_serve(e, &scored, step);

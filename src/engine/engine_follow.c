@@ -12,9 +12,9 @@
  * stream's thread in that settle. */
 #include "engine/engine_internal.h"
 
-#define LOT                                                                                                  \
-    32 /* samples that are offered to the other thread together, as waking it costs as much as some          \
-        */
+/* Samples that are offered to the other thread together: waking it takes the stream's thread as long as a
+ * sample. */
+#define LOT 64
 
 /* ---- out of the queue */
 

@@ -12,6 +12,9 @@
 #include "learner/gram.h"
 
 #include <cblas.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 #include <math.h>
 #include <string.h>
 
@@ -100,11 +103,16 @@ static void gram_add_sums(struct svi_gram *g, const struct svi_kernels *k, const
     k->groups_add(g->sums, g->n, z, &times, &row, 1);
 }
 
-void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
-                  double target) {
+void svi_gram_gather(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
+                     double target) {
     memcpy(g->block + (size_t)g->filled * (size_t)g->n, z, (size_t)g->n * sizeof *z);
     gram_add_sums(g, k, z, s, group, target);
     g->weight[g->filled++] = s;
+}
+
+void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
+                  double target) {
+    svi_gram_gather(g, k, z, s, group, target);
     if (g->filled == SVI_GRAM_BLOCK)
         svi_gram_flush(g, k);
 }
@@ -126,8 +134,43 @@ void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const st
     }
 }
 
+/* A value that another thread will read: past the caches, because a store to a line of which another
+ * processor has a copy waits until that one has given it up. */
+static void gram_store_past(double *to, double value) {
+#if defined(__x86_64__)
+    long long bits;
+    memcpy(&bits, &value, sizeof bits);
+    _mm_stream_si64((long long *)(void *)to, bits);
+#else
+    *to = value;
+#endif
+}
+
+/* Ends a series of such stores: they are not ordered with others. */
+static void gram_stored_past(void) {
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
+
+int svi_gram_detach(struct svi_gram *g, double *rows) {
+    const int n = g->n, count = n < BLAS_FROM ? 0 : g->filled;
+    for (int i = 0; i < count; i++) {
+        const double root = sqrt(g->weight[i]), *from = g->block + (size_t)i * (size_t)n;
+        for (int j = 0; j < n; j++)
+            gram_store_past(rows++, from[j] * root);
+    }
+    gram_stored_past();
+    g->filled -= count;
+    return count;
+}
+
+void svi_gram_add_detached(struct svi_gram *g, const double *rows, int count) {
+    cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, g->n, count, 1, rows, g->n, 1, g->g, g->n);
+}
+
 void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k) {
-    int n = g->n, count = g->filled;
+    const int n = g->n, count = g->filled;
     /* Emptied first, so that what is in the block is added once, no matter what reads `filled` next. */
     g->filled = 0;
     if (n < BLAS_FROM) {
@@ -138,7 +181,7 @@ void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k) {
      * rows in the block; they are not read again. */
     for (int i = 0; i < count; i++)
         cblas_dscal(n, sqrt(g->weight[i]), g->block + (size_t)i * n, 1);
-    cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, n, count, 1, g->block, n, 1, g->g, n);
+    svi_gram_add_detached(g, g->block, count);
 }
 
 /* Subtraction leaves what rounding a larger sample has left in G: exact only as long as nothing much larger

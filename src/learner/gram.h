@@ -70,6 +70,15 @@ void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const st
 void svi_gram_take(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
                    double target);
 
+/* The same as svi_gram_add, in three parts, so that another thread can do the last one, which costs most:
+ * gathers a sample, up to SVI_GRAM_BLOCK; moves the gathered ones to `rows` (SVI_GRAM_BLOCK x n) and returns
+ * their number, or 0 for a dimension that is not worth it; adds `count` rows to g, and reads or writes
+ * nothing else. Between the last two no function but svi_gram_gather may be called. */
+void svi_gram_gather(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
+                     double target);
+int svi_gram_detach(struct svi_gram *g, double *rows);
+void svi_gram_add_detached(struct svi_gram *g, const double *rows, int count);
+
 /* Adds the gathered samples to g. Required before g is read. */
 void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k);
 

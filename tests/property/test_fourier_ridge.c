@@ -44,10 +44,14 @@ static void ridge_new(struct svi_fourier_ridge *r, svs_task task, int features) 
     assert_int_equal(svi_fourier_ridge_init(r, task, features, CLASSES, SVS_ISA_BEST, NULL), SVS_OK);
 }
 
-static void learn(struct svi_fourier_ridge *r, const struct rows *s, int i) {
+static void learn_with(struct svi_fourier_ridge *r, const struct rows *s, int i, svi_follower *helper) {
     if (s->label[i] >= 0)
         svi_fourier_ridge_classes(r, s->label[i] + 1);
-    svi_fourier_ridge_learn(r, s->phi + i * s->features, s->label[i], s->target[i], s->weight[i]);
+    svi_fourier_ridge_learn(r, s->phi + i * s->features, s->label[i], s->target[i], s->weight[i], helper);
+}
+
+static void learn(struct svi_fourier_ridge *r, const struct rows *s, int i) {
+    learn_with(r, s, i, NULL);
 }
 
 /* The solution of the first n rows, in one piece. */
@@ -216,10 +220,69 @@ static void test_features_half_done(void **state) {
     free(s.phi);
 }
 
+static bool no_piece(void *user, uint64_t n) {
+    (void)user;
+    (void)n;
+    return true;
+}
+
+static void assert_same_bytes(struct svi_fourier_ridge *a, struct svi_fourier_ridge *b) {
+    struct svi_bytes one = {0}, other = {0};
+    keep(a, &one);
+    keep(b, &other);
+    assert_int_equal(one.size, other.size);
+    assert_memory_equal(one.data, other.data, one.size);
+    svi_bytes_clear(&one);
+    svi_bytes_clear(&other);
+}
+
+/* One that leaves work to another thread, now and then or always, beside one that does all of it: the same
+ * scores after every sample, and the same bytes whenever it is kept, whatever comes between. */
+static void test_a_helper_changes_no_bit(void **state) {
+    (void)state;
+    for (int k = 0; k < KINDS; k++)
+        for (int always = 0; always < 2; always++) {
+            struct rows s = rows_new(kinds[k].features, kinds[k].task, kinds[k].classes);
+            struct svi_fourier_ridge alone, helped;
+            svi_follower *f = svi_follower_new("a test", no_piece, NULL, NULL);
+            uint64_t pieces = 0;
+            int tasks = 0;
+            assert_non_null(f);
+            ridge_new(&alone, kinds[k].task, s.features);
+            ridge_new(&helped, kinds[k].task, s.features);
+            for (int i = 0; i < STEPS; i++) {
+                learn(&alone, &s, i);
+                learn_with(&helped, &s, i, always || i / 70 % 2 ? f : NULL);
+                tasks += helped.helper && helped.gram.filled == 0; /* handed over with this sample */
+                svi_follower_offer(f, ++pieces); /* wakes the thread, which then finds the task */
+                assert_same(&alone, &helped, i);
+                if (i % 41 == 0)
+                    assert_same_bytes(&alone, &helped);
+                if (i == 517 || i == 645) {
+                    const double target = s.target[i - 1], weight = s.weight[i - 1];
+                    const float *phi = s.phi + (i - 1) * s.features;
+                    svi_fourier_ridge_take_back(&alone, phi, s.label[i - 1], target, weight);
+                    svi_fourier_ridge_take_back(&helped, phi, s.label[i - 1], target, weight);
+                }
+                if (i == 577) {
+                    svi_fourier_ridge_forget_feature(&alone, 2);
+                    svi_fourier_ridge_forget_feature(&helped, 2);
+                }
+            }
+            /* Small ones are not worth a task. */
+            assert_true(s.features < 96 ? tasks == 0 : tasks >= (always ? 8 : 3));
+            assert_same_bytes(&alone, &helped);
+            svi_fourier_ridge_clear(&alone);
+            svi_fourier_ridge_clear(&helped);
+            svi_follower_free(&f);
+            free(s.phi);
+        }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_solution_of_the_samples_it_began_with),
-                                       cmocka_unit_test(test_kept_half_done),
-                                       cmocka_unit_test(test_taken_back_half_done),
-                                       cmocka_unit_test(test_features_half_done)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_solution_of_the_samples_it_began_with),
+        cmocka_unit_test(test_kept_half_done), cmocka_unit_test(test_taken_back_half_done),
+        cmocka_unit_test(test_features_half_done), cmocka_unit_test(test_a_helper_changes_no_bit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,8 +90,57 @@ static void test_free_with_work_before_it(void **state) {
     }
 }
 
+/* A task that adds up what its owner wrote before it, without a lock. */
+struct sum {
+    uint64_t value[64], sum, tasks;
+    pthread_t owner;
+    uint64_t there;
+};
+
+static void do_sum(void *user) {
+    struct sum *s = user;
+    s->sum = 0;
+    for (int i = 0; i < 64; i++)
+        s->sum += s->value[i];
+    s->tasks++;
+    s->there += !pthread_equal(pthread_self(), s->owner);
+}
+
+/* Each task is done once, by either thread, and its owner reads what it made; pieces go on beside it. */
+static void test_tasks_beside_pieces(void **state) {
+    struct sum s = {.owner = pthread_self()};
+    struct work w = {.owner = pthread_self()};
+    svi_follower *f = svi_follower_new("a test", do_piece, &w, NULL);
+    uint64_t end = 0, posted = 0;
+    (void)state;
+    assert_non_null(f);
+    svi_follower_finish(f); /* without a task */
+    /* Until the thread has had its share; the owner alone would do all of them where it never runs. */
+    for (; posted < 200000 && (posted < 5000 || s.there < 100 || s.there == s.tasks); posted++) {
+        for (uint64_t i = 0; i < 64; i++)
+            s.value[i] = posted + i;
+        svi_follower_post(f, do_sum, &s);
+        if (posted % 3 == 0)
+            svi_follower_offer(f, end += 8);
+        if (posted % 50 == 0)
+            svi_follower_wait(f, end);
+        svi_follower_finish(f);
+        assert_int_equal(s.sum, 64 * posted + 64 * 63 / 2);
+        svi_follower_finish(f); /* a second time: nothing to do */
+    }
+    assert_int_equal(s.tasks, posted);
+    assert_true(s.there >= 100);
+    svi_follower_wait(f, end);
+    assert_true(w.wrong == 0 && w.next == end);
+    svi_follower_post(f, do_sum,
+                      &s); /* not finished: it is done or not when the thread ends, and not after */
+    svi_follower_free(&f);
+    assert_true(s.tasks == posted || s.tasks == posted + 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces_are_done_once_and_in_order),
-                                       cmocka_unit_test(test_free_with_work_before_it)};
+                                       cmocka_unit_test(test_free_with_work_before_it),
+                                       cmocka_unit_test(test_tasks_beside_pieces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
