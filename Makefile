@@ -51,7 +51,10 @@ $(BUILD)/obj/src/linalg/kernels_avx512.o: ISA = -O3 -mavx512f -mavx512dq -mavx51
 $(BUILD)/obj/src/linalg/kernels_avx2.o:   ISA = -O3 -mavx2 -mfma -ffp-contract=fast
 $(BUILD)/obj/src/linalg/quads_avx2.o:     ISA = -O3 -mavx2
 $(BUILD)/obj/src/trees/forest_masks_avx512.o: ISA = -O3 -mavx512f -mavx512bw -mavx512vl -mavx512dq
+$(BUILD)/obj/src/trees/boost_loops_avx512.o: ISA = -O3 -mavx512f -mavx512dq -mavx512vl -mprefer-vector-width=512
+$(BUILD)/obj/src/trees/boost_loops_avx2.o: ISA = -O3 -mavx2 -Wno-psabi
 endif
+$(BUILD)/obj/src/trees/boost_loops_generic.o: ISA = -O3 -Wno-psabi
 $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
 $(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -Wno-psabi
 # Loops along the columns of a row.

@@ -15,7 +15,6 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "linalg/exponential.h"
 #include "trees/boost_internal.h"
 
 #define G_SUM         0x1p30 /* sum of |gradient| in units */
@@ -31,10 +30,10 @@ struct svi_boost_options svi_boost_defaults(svs_task task, int classes) {
                                       .rounds = 30,
                                       .leaves = 16,
                                       .bins = 64,
-                                      .rate = 0.2,
-                                      .ridge = 1,
+                                      .rate = 0.3,
+                                      .ridge = 3,
                                       .min_hessian = 1e-3,
-                                      .min_rows = 10};
+                                      .min_rows = 5};
 }
 
 static int boost_scores(const struct svi_boost_options *o) {
@@ -50,9 +49,12 @@ struct boost_fit {
     struct svi_boost_tree tree;
     int scores;
     double mean, deviation; /* of a regression's target */
-    double *score;          /* n x scores */
-    double *p;              /* n x scores: probabilities of several classes */
-    double *g, *h, *w, *y;  /* n; y: target or label */
+    const struct svi_boost_loops *loops;
+    struct svi_boost_slopes slopes;
+    /* Rows in whole eights, zero after the last. */
+    double *score; /* scores x rows */
+    double *p;     /* scores x rows: probabilities of several classes */
+    double *w, *y; /* rows; y: target or label */
     uint64_t *pair;
     double *base;
     struct svi_forest_node *node; /* written nodes; values of leaves are in `value` */
@@ -83,33 +85,39 @@ static svs_code boost_check(const struct svi_boost_options *o, const struct svi_
 }
 
 static bool boost_reserve(struct boost_fit *f, struct svi_boost_scratch *s) {
-    const size_t n = (size_t)f->rows.n + 1, k = (size_t)f->scores, leaves = (size_t)f->o->leaves;
+    const size_t n = (size_t)svi_boost_lanes_up(f->rows.n), k = (size_t)f->scores,
+                 leaves = (size_t)f->o->leaves;
     const size_t trees = k * (size_t)f->o->rounds, nodes = trees * (2 * leaves - 1);
     f->tree.sums = svi_boost_block(s, SVI_BOOST_SUMS, leaves * ((size_t)f->rows.bins + 1) * sizeof(uint64_t));
-    f->tree.order = svi_boost_block(s, SVI_BOOST_ORDER, n * sizeof(int32_t));
-    f->tree.spare = svi_boost_block(s, SVI_BOOST_SPARE, n * sizeof(int32_t));
+    f->tree.order = svi_boost_block(s, SVI_BOOST_ORDER, (n + 1) * sizeof(int32_t));
+    f->tree.spare = svi_boost_block(s, SVI_BOOST_SPARE, (n + 1) * sizeof(int32_t));
     f->tree.leaves = svi_boost_block(s, SVI_BOOST_LEAVES, leaves * svi_boost_leaf_size());
     f->tree.node = svi_boost_block(s, SVI_BOOST_GROWN, 2 * leaves * sizeof *f->tree.node);
-    f->pair = svi_boost_block(s, SVI_BOOST_PAIRS, n * sizeof *f->pair);
-    f->score = svi_boost_block(s, SVI_BOOST_SCORES, n * k * sizeof *f->score);
-    f->g = svi_boost_block(s, SVI_BOOST_SLOPES, (n * (4 + k) + 2 * k) * sizeof *f->g);
+    f->pair = svi_boost_block(s, SVI_BOOST_PAIRS, (n + 1) * sizeof *f->pair);
+    f->w = svi_boost_block(s, SVI_BOOST_SLOPES, (n * (4 + 2 * k) + 2 * k) * sizeof *f->w);
     f->value = svi_boost_block(s, SVI_BOOST_NODES,
                                nodes * (sizeof *f->value + sizeof *f->node) + (trees + 1) * sizeof *f->first);
     if (!f->tree.sums || !f->tree.order || !f->tree.spare || !f->tree.leaves || !f->tree.node || !f->pair ||
-        !f->score || !f->g || !f->value)
+        !f->w || !f->value)
         return false;
-    f->h = f->g + n;
-    f->w = f->h + n;
+    memset(f->w, 0, (n * (4 + 2 * k) + 2 * k) * sizeof *f->w);
     f->y = f->w + n;
-    f->p = f->y + n;
-    f->base = f->p + n * k;
+    f->score = f->y + n;
+    f->p = f->score + n * k;
+    f->slopes = (struct svi_boost_slopes){.n = (int64_t)n,
+                                          .w = f->w,
+                                          .y = f->y,
+                                          .g = f->p + n * k,
+                                          .h = f->p + n * k + n,
+                                          .least = MIN_CURVATURE};
+    f->base = f->slopes.h + n;
     f->largest = f->base + k;
-    memset(f->largest, 0, k * sizeof *f->largest);
     f->node = (struct svi_forest_node *)(f->value + nodes);
     f->first = (int32_t *)(f->node + nodes);
     f->tree.o = f->o;
     f->tree.rows = &f->rows;
     f->tree.pair = f->pair;
+    f->loops = f->tree.loops = svi_boost_loops_get();
     return true;
 }
 
@@ -140,18 +148,13 @@ static void boost_start_regression(struct boost_fit *f) {
     for (int32_t i = 0; i < n; i++)
         f->y[i] = f->deviation > 0 ? (f->y[i] - f->mean) / f->deviation : 0;
     f->base[0] = f->mean;
-    memset(f->score, 0, (size_t)n * sizeof *f->score);
 }
 
 /* The log odds of each class by its weight and half a row. */
 static void boost_start_classes(struct boost_fit *f) {
     const int32_t n = f->rows.n;
     const int k = f->scores;
-    double *weight = f->p; /* free until the first round, which begins after this */
-    const int classes = k > 1 ? k : 2;
-    double own[2] = {0};
-    weight = k > 1 ? f->base : own;
-    memset(weight, 0, (size_t)classes * sizeof *weight);
+    double own[2] = {0}, *weight = k > 1 ? f->base : own;
     for (int32_t i = 0; i < n; i++) {
         const int label = f->r->label[f->rows.index[i]];
         f->y[i] = label;
@@ -161,88 +164,32 @@ static void boost_start_classes(struct boost_fit *f) {
         f->base[0] = log((own[1] + 0.5) / (own[0] + 0.5));
     for (int c = 0; c < k && k > 1; c++)
         f->base[c] = log((weight[c] + 0.5) / (n + 0.5 * k));
-    for (int32_t i = 0; i < n; i++)
-        memcpy(f->score + (size_t)i * (size_t)k, f->base, (size_t)k * sizeof *f->score);
+    for (int c = 0; c < k; c++)
+        for (int64_t i = 0; i < f->slopes.n; i++)
+            f->score[c * f->slopes.n + i] = f->base[c];
 }
 
 /* ---- gradients */
 
-static double boost_exp(double x) {
-    const double most = 2 * SCORE_MAX;
-    x = x < -most ? -most : x > most ? most : x;
-    return svi_exp_two(svi_both(x))[0];
-}
-
-static void boost_slopes_logistic(struct boost_fit *f) {
-    for (int32_t i = 0; i < f->rows.n; i += 2) {
-        const int32_t j = i + 1 < f->rows.n ? i + 1 : i;
-        svi_two s = {f->score[i], f->score[j]};
-        for (int l = 0; l < 2; l++)
-            s[l] = s[l] < -SCORE_MAX ? SCORE_MAX : s[l] > SCORE_MAX ? -SCORE_MAX : -s[l];
-        const svi_two p = svi_both(1) / (svi_both(1) + svi_exp_two(s)), w = {f->w[i], f->w[j]},
-                      y = {f->y[i], f->y[j]}, g = w * (p - y), h = w * (p * (svi_both(1) - p));
-        f->g[i] = g[0];
-        f->h[i] = h[0];
-        f->g[j] = g[j - i];
-        f->h[j] = h[j - i];
-    }
-}
-
-static void boost_softmax(struct boost_fit *f) {
-    const int k = f->scores;
-    for (int32_t i = 0; i < f->rows.n; i++) {
-        const double *s = f->score + (size_t)i * (size_t)k;
-        double *p = f->p + (size_t)i * (size_t)k, sum = 0, top = s[0];
-        for (int c = 1; c < k; c++)
-            top = s[c] > top ? s[c] : top;
-        for (int c = 0; c < k; c++)
-            sum += p[c] = boost_exp(s[c] - top);
-        for (int c = 0; c < k; c++)
-            p[c] /= sum;
-    }
-}
-
-static void boost_slopes(struct boost_fit *f, int score) {
-    const int32_t n = f->rows.n;
-    const size_t k = (size_t)f->scores;
+/* Gradients and curvatures for the trees of a score, rounded to units. False: no gradient is left. */
+static bool boost_pack(struct boost_fit *f, int score) {
+    const size_t from = (size_t)score * (size_t)f->slopes.n;
+    struct svi_boost_slopes *s = &f->slopes;
+    s->score = f->score + from;
     if (f->o->task == SVS_REGRESS) {
-        for (int32_t i = 0; i < n; i++) {
-            f->g[i] = f->w[i] * (f->score[i] - f->y[i]);
-            f->h[i] = f->w[i];
-        }
-        return;
+        f->loops->squares(s);
+    } else if (f->scores == 1) {
+        f->loops->logistic(s);
+    } else {
+        s->score = f->p + from;
+        f->loops->shares(s, score, (double)f->scores / (f->scores - 1.0));
     }
-    if (k == 1) {
-        boost_slopes_logistic(f);
-        return;
-    }
-    const double scale = (double)k / ((double)k - 1);
-    for (int32_t i = 0; i < n; i++) {
-        const double p = f->p[(size_t)i * k + (size_t)score];
-        f->g[i] = f->w[i] * (p - (f->y[i] == score));
-        f->h[i] = f->w[i] * scale * p * (1 - p);
-    }
-}
-
-/* Rounds to units. False: no gradient is left. */
-static bool boost_pack(struct boost_fit *f) {
-    const int32_t n = f->rows.n;
-    double g = 0, h = 0;
-    for (int32_t i = 0; i < n; i++) {
-        f->h[i] = f->h[i] > MIN_CURVATURE ? f->h[i] : MIN_CURVATURE;
-        g += fabs(f->g[i]);
-        h += f->h[i];
-    }
-    if (!(g > MIN_GRADIENT * n))
+    if (!(s->g_sum > MIN_GRADIENT * f->rows.n))
         return false;
-    const double to_g = G_SUM / g, to_h = H_SUM / h;
-    for (int32_t i = 0; i < n; i++) {
-        const double q = f->g[i] * to_g;
-        const int32_t whole = (int32_t)(q < 0 ? q - 0.5 : q + 0.5);
-        f->pair[i] = ((uint64_t)(uint32_t)whole << 32) + (uint64_t)(f->h[i] * to_h + 0.5);
-    }
-    f->tree.g_unit = g / G_SUM;
-    f->tree.h_unit = h / H_SUM;
+    const double to_g = G_SUM / s->g_sum, to_h = H_SUM / s->h_sum;
+    f->loops->pack(s, to_g, to_h, f->pair);
+    f->tree.g_unit = s->g_sum / G_SUM;
+    f->tree.h_unit = s->h_sum / H_SUM;
     f->tree.ridge = f->o->ridge * to_h;
     f->tree.min_hessian = f->o->min_hessian * to_h;
     return true;
@@ -262,20 +209,20 @@ static void boost_write(struct boost_fit *f, int at, int score, double *largest)
         boost_write(f, n->right, score, largest);
         return;
     }
+    double *scores = f->score + (size_t)score * (size_t)f->slopes.n;
     const double step = f->o->rate * fmax(-STEP_MAX, fmin(STEP_MAX, n->value));
     f->node[own] = (struct svi_forest_node){.word = SVI_FOREST_LEAF};
     f->value[own] = step * f->deviation;
     *largest = fmax(*largest, fabs(f->value[own]));
     for (int32_t i = n->begin; i < n->begin + n->count; i++)
-        f->score[(size_t)f->tree.order[i] * (size_t)f->scores + (size_t)score] += step;
+        scores[f->tree.order[i]] += step;
 }
 
 /* One tree for a score; false: a constant. */
 static bool boost_tree(struct boost_fit *f, int score) {
     double largest = 0;
     f->first[f->trees++] = f->count;
-    boost_slopes(f, score);
-    if (f->rows.bins > 0 && boost_pack(f)) {
+    if (f->rows.bins > 0 && boost_pack(f, score)) {
         svi_boost_grow(&f->tree);
         if (f->tree.count > 1) {
             boost_write(f, 0, score, &largest);
@@ -293,7 +240,7 @@ static void boost_rounds(struct boost_fit *f) {
         const int trees = f->trees, count = f->count;
         bool grown = false;
         if (f->scores > 1)
-            boost_softmax(f);
+            f->loops->softmax(f->score, f->slopes.n, f->scores, f->p);
         for (int k = 0; k < f->scores; k++)
             grown = boost_tree(f, k) || grown;
         if (!grown) {
@@ -348,7 +295,6 @@ svs_code svi_boost_fit(const struct svi_boost_options *o, const struct svi_boost
     if (!boost_reserve(&f, s))
         return svi_fail_memory(err, "the fit of the trees");
     if (f.rows.n == 0) {
-        memset(f.base, 0, (size_t)f.scores * sizeof *f.base);
         f.first[0] = 0;
         return boost_finish(&f, out, err);
     }
@@ -378,8 +324,7 @@ int64_t svi_boost_cost(const struct svi_boost_options *o, int64_t rows, int d) {
 double svi_boost_memory(const struct svi_boost_options *o, int64_t rows, int d) {
     const double n = (double)rows + 1, k = boost_scores(o), trees = k * o->rounds,
                  nodes = trees * 2 * o->leaves;
-    const double wide = d < SVI_BOOST_GROUP_BINS / 2 ? d : SVI_BOOST_GROUP_BINS / 2;
-    const double fit = n * (4 + 16 + wide + 2.0 * d + 4 + 4 + 8 + 8 * k + 8 * (4 + k)) +
+    const double fit = n * (4 + 16 + 64 + 3.0 * d + 4 + 4 + 8 + 8 * (4 + 2 * k)) +
                        (d + 1.0) * (sizeof(struct svi_boost_column) + sizeof(struct svi_boost_group)) +
                        (d + 1.0) * o->bins * sizeof(float) + o->leaves * (d * (o->bins + 1.0) + 1) * 8 +
                        o->leaves * (double)(svi_boost_leaf_size() + 2 * sizeof(struct svi_boost_grown));

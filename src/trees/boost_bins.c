@@ -9,7 +9,8 @@
  * one row touches one place of each column's histogram, so neighbouring additions do not wait for each
  * other. What is stored is the position in the histogram of the group, which saves adding an offset.
  *
- * A column with one bin takes part in nothing. */
+ * A column with one bin takes part in nothing. Bins are kept twice: by column, a byte each, for the partition
+ * of rows by one column, and by group for the histograms. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -96,174 +97,169 @@ static uint64_t *boost_bins_sort(uint64_t *from, uint64_t *to, int32_t n) {
 /* ---- edges */
 
 /* Midway between two neighbouring values, a <= result < b. */
-static float boost_bins_midway(float a, float b) {
+static float boost_bins_midway(uint64_t below, uint64_t above) {
+    const float a = boost_bins_value((uint32_t)(below >> 32)), b = boost_bins_value((uint32_t)(above >> 32));
     const float middle = (float)(((double)a + (double)b) / 2);
     return middle >= a && middle < b ? middle : a;
 }
 
-/* Cuts n sorted words at quantiles: edges of at most `most` bins, the last at FLT_MAX. Returns their number.
- * A value with more rows than a bin should have ends the bin before it. */
-static int boost_bins_cut(const uint64_t *word, int32_t n, int most, float *edge) {
-    int32_t distinct = 0;
-    for (int32_t i = 0; i < n && distinct <= most; i++)
-        distinct += i == 0 || word[i] >> 32 != word[i - 1] >> 32;
-    const bool own = distinct <= most;
+static bool boost_bins_same(uint64_t a, uint64_t b) {
+    return a >> 32 == b >> 32;
+}
+
+static bool boost_bins_few(const uint64_t *word, int32_t n, int most) {
+    int32_t distinct = 1;
+    for (int32_t i = 1; i < n && distinct <= most; i++)
+        distinct += !boost_bins_same(word[i], word[i - 1]);
+    return distinct <= most;
+}
+
+/* Cuts n >= 1 sorted words at quantiles: edges of at most `most` bins, the last at FLT_MAX, and where each
+ * bin ends in the order. Returns the number of bins. With few distinct values each has its own bin; otherwise
+ * a value with more rows than a bin should have ends the bin before it. */
+static int boost_bins_cut(const uint64_t *word, int32_t n, int most, float *edge, int32_t *end) {
+    const bool own = boost_bins_few(word, n, most);
+    int32_t target = own ? 1 : (n + most - 1) / most;
     int bins = 0;
-    for (int32_t i = 0, begin = 0, next; i < n; i = next) {
-        for (next = i + 1; next < n && word[next] >> 32 == word[i] >> 32; next++)
+    for (int32_t i = 0, begin = 0, next; i < n && bins < most - 1; i = next) {
+        for (next = i + 1; next < n && boost_bins_same(word[next], word[i]); next++)
             ;
         if (next == n)
             break;
-        int32_t after = next + 1;
-        const double target = (double)(n - begin) / (most - bins);
-        while (!own && after < n && after - next < target && word[after] >> 32 == word[next] >> 32)
-            after++;
-        const bool full = next - begin >= target, heavy = after - next >= target;
-        if (bins < most - 1 && (own || full || heavy)) {
-            edge[bins++] = boost_bins_midway(boost_bins_value((uint32_t)(word[i] >> 32)),
-                                             boost_bins_value((uint32_t)(word[next] >> 32)));
-            begin = next;
-        }
+        /* The value at `next` is heavy when it fills `target` places from there. */
+        const bool full = next - begin >= target;
+        const bool heavy = n - next >= target && boost_bins_same(word[next], word[next + target - 1]);
+        if (!full && !heavy)
+            continue;
+        edge[bins] = boost_bins_midway(word[i], word[next]);
+        end[bins++] = begin = next;
+        if (!own)
+            target = (n - begin + most - bins - 1) / (most - bins);
     }
-    edge[bins++] = FLT_MAX;
+    edge[bins] = FLT_MAX;
+    end[bins++] = n;
     return bins;
 }
 
 /* ---- columns */
 
+#define AT_ONCE   16 /* columns read together: a cache line of a row */
+#define TURN_ROWS 64 /* rows whose codes are turned together */
+
 struct boost_bins_work {
     const struct svi_boost_rows *r;
     struct svi_boost_binned *b;
-    uint64_t *word, *other;
+    uint64_t *word, *other; /* n each: sorting */
+    float *value;           /* AT_ONCE x n: columns being binned */
     struct svi_boost_column *column;
     struct svi_boost_group *group;
     float *edge;
-    uint8_t *plain; /* n: bins of a column */
+    uint8_t *tall;
+    uint16_t *codes;
     int64_t edges;
 };
 
-/* Sorts column j: the values first, missing ones after them. Returns the number of values. */
-static int32_t boost_bins_gather(struct boost_bins_work *w, int j, const uint64_t **sorted) {
-    int32_t known = 0, n = w->b->n, missing = n;
-    for (int32_t i = 0; i < n; i++) {
-        const float v = w->r->x[(size_t)w->b->index[i] * (size_t)w->r->stride + (size_t)j];
-        if (v == v)
-            w->word[known++] = (uint64_t)boost_bins_key(v) << 32 | (uint32_t)i;
-        else
-            w->other[--missing] = (uint32_t)i;
+/* Reads columns j to j + count - 1 of the rows, each to n values one after another. */
+static void boost_bins_read(const struct boost_bins_work *w, int j, int count) {
+    const size_t n = (size_t)w->b->n;
+    for (size_t i = 0; i < n; i++) {
+        const float *x = w->r->x + (size_t)w->b->index[i] * (size_t)w->r->stride + (size_t)j;
+        for (int k = 0; k < count; k++)
+            w->value[(size_t)k * n + i] = x[k];
     }
-    /* Missing rows are kept where sorting does not write: at the end of the block they were listed in. */
-    for (int32_t i = missing; i < n; i++)
-        w->word[i] = w->other[i];
-    uint64_t *at = known > 0 ? boost_bins_sort(w->word, w->other, known) : w->word;
-    if (at != w->word)
-        memcpy(w->word, at, (size_t)known * sizeof *at);
-    *sorted = w->word;
+}
+
+/* Lists a column as words to sort. Returns the number of values that are not missing; their words are in
+ * w->word. */
+static int32_t boost_bins_list(const struct boost_bins_work *w, const float *value) {
+    int32_t known = 0;
+    for (int32_t i = 0; i < w->b->n; i++) {
+        w->word[known] = (uint64_t)boost_bins_key(value[i]) << 32 | (uint32_t)i;
+        known += value[i] == value[i];
+    }
     return known;
 }
 
-/* Adds column j to the current group, or a new one; its codes are written by boost_bins_place. */
-static void boost_bins_add(struct boost_bins_work *w, int j, int bins, bool missing) {
+/* Adds a column to the last group, or to a new one. */
+static void boost_bins_add(struct boost_bins_work *w, int column, int bins, bool missing) {
     struct svi_boost_binned *b = w->b;
     const int all = bins + missing;
+    if (b->groups == 0 || w->group[b->groups - 1].bins + all > SVI_BOOST_GROUP_BINS)
+        w->group[b->groups++] = (struct svi_boost_group){
+            .first = b->columns, .codes = (int64_t)b->n * b->columns, .sums = b->bins};
     struct svi_boost_group *g = &w->group[b->groups - 1];
-    if (b->groups == 0 || g->bins + all > SVI_BOOST_GROUP_BINS) {
-        g = &w->group[b->groups++];
-        *g = (struct svi_boost_group){.sums = b->bins};
-    }
-    w->column[b->columns++] = (struct svi_boost_column){.column = j,
+    w->column[b->columns++] = (struct svi_boost_column){.column = column,
                                                         .group = b->groups - 1,
-                                                        .place = g->columns++,
                                                         .base = g->bins,
                                                         .bins = bins,
                                                         .missing = missing,
                                                         .edge = w->edges};
+    g->columns++;
     g->bins += all;
     b->bins += all;
     w->edges += bins;
 }
 
-/* Pass 1 over a column: edges. Pass 2: codes of the rows, once the width of the group is known. To sort only
- * once, codes are written column by column into `tall`, n bytes each, and a group's are turned when it is
- * complete. */
-static void boost_bins_codes(const struct boost_bins_work *w, const uint64_t *sorted, int32_t known, int bins,
-                             const float *edge, uint8_t *tall) {
-    int bin = 0;
-    for (int32_t i = 0; i < known; i++) {
-        const float v = boost_bins_value((uint32_t)(sorted[i] >> 32));
-        while (v > edge[bin])
-            bin++;
-        tall[(uint32_t)sorted[i]] = (uint8_t)bin;
-    }
-    for (int32_t i = known; i < w->b->n; i++)
-        tall[(uint32_t)sorted[i]] = (uint8_t)bins;
+static void boost_bins_column(const struct svi_boost_options *o, struct boost_bins_work *w, int column,
+                              const float *value) {
+    int32_t end[SVI_BOOST_BINS_MAX];
+    const int32_t n = w->b->n, known = boost_bins_list(w, value);
+    if (known == 0)
+        return;
+    const uint64_t *sorted = boost_bins_sort(w->word, w->other, known);
+    const int bins = boost_bins_cut(sorted, known, o->bins, w->edge + w->edges, end);
+    if (bins + (known < n) < 2)
+        return;
+    uint8_t *tall = w->tall + (size_t)w->b->columns * (size_t)n;
+    if (known < n)
+        memset(tall, bins, (size_t)n);
+    for (int32_t bin = 0, i = 0; bin < bins; bin++)
+        for (; i < end[bin]; i++)
+            tall[(uint32_t)sorted[i]] = (uint8_t)bin;
+    boost_bins_add(w, column, bins, known < n);
 }
-
-#define TURN_ROWS 64
 
 /* The codes of a group from columns to rows. */
-static void boost_bins_turn(const struct svi_boost_column *c, int count, int32_t n, const uint8_t *tall,
-                            uint16_t *codes) {
-    for (int32_t at = 0; at < n; at += TURN_ROWS) {
-        const int32_t end = n - at < TURN_ROWS ? n : at + TURN_ROWS;
-        for (int k = 0; k < count; k++) {
-            const uint8_t *column = tall + (size_t)k * (size_t)n;
-            const uint16_t base = (uint16_t)c[k].base;
-            for (int32_t i = at; i < end; i++)
-                codes[(size_t)i * (size_t)count + (size_t)k] = (uint16_t)(base + column[i]);
+static void boost_bins_turn(const struct boost_bins_work *w, const struct svi_boost_group *g) {
+    const size_t n = (size_t)w->b->n, width = (size_t)g->columns;
+    for (size_t at = 0; at < n; at += TURN_ROWS) {
+        const size_t end = n - at < TURN_ROWS ? n : at + TURN_ROWS;
+        for (size_t k = 0; k < width; k++) {
+            const uint8_t *tall = w->tall + ((size_t)g->first + k) * n;
+            const uint16_t base = (uint16_t)w->column[(size_t)g->first + k].base;
+            uint16_t *codes = w->codes + (size_t)g->codes + k;
+            for (size_t i = at; i < end; i++)
+                codes[i * width] = (uint16_t)(base + tall[i]);
         }
-    }
-}
-
-static void boost_bins_all(const struct svi_boost_options *o, struct boost_bins_work *w, uint16_t *codes) {
-    struct svi_boost_binned *b = w->b;
-    const size_t n = (size_t)b->n;
-    int turned = 0; /* columns whose codes are rows already */
-    int64_t at = 0;
-    for (int j = 0; j < w->r->d; j++) {
-        const uint64_t *sorted;
-        const int32_t known = boost_bins_gather(w, j, &sorted);
-        const int bins = boost_bins_cut(sorted, known, o->bins, w->edge + w->edges);
-        const bool missing = known < b->n;
-        const int before = b->groups;
-        if (known == 0 || bins + missing < 2)
-            continue;
-        boost_bins_add(w, j, bins, missing);
-        if (b->groups != before && before > 0) {
-            const int count = w->group[before - 1].columns;
-            boost_bins_turn(w->column + turned, count, b->n, w->plain, codes + at);
-            w->group[before - 1].codes = at;
-            at += (int64_t)n * count;
-            turned += count;
-        }
-        boost_bins_codes(w, sorted, known, bins, w->edge + w->column[b->columns - 1].edge,
-                         w->plain + (size_t)(b->columns - 1 - turned) * n);
-    }
-    if (b->groups > 0) {
-        boost_bins_turn(w->column + turned, b->columns - turned, b->n, w->plain, codes + at);
-        w->group[b->groups - 1].codes = at;
     }
 }
 
 svs_code svi_boost_bin(const struct svi_boost_options *o, const struct svi_boost_rows *r,
                        struct svi_boost_scratch *s, struct svi_boost_binned *b, svs_error *err) {
     const size_t n = (size_t)b->n, d = (size_t)r->d;
-    /* Columns of a group have two bins at least. */
-    const size_t wide = d < SVI_BOOST_GROUP_BINS / 2 ? d : SVI_BOOST_GROUP_BINS / 2;
     struct boost_bins_work w = {.r = r, .b = b};
-    w.word = svi_boost_block(s, SVI_BOOST_KEYS, 2 * n * sizeof *w.word + n * wide + 64);
+    w.word = svi_boost_block(s, SVI_BOOST_KEYS, (2 * n + 1) * sizeof *w.word + AT_ONCE * n * sizeof *w.value);
     w.column = svi_boost_block(s, SVI_BOOST_COLUMNS, (d + 1) * sizeof *w.column);
     w.group = svi_boost_block(s, SVI_BOOST_GROUPS, (d + 1) * sizeof *w.group);
     w.edge = svi_boost_block(s, SVI_BOOST_EDGES, (d + 1) * (size_t)o->bins * sizeof *w.edge);
-    uint16_t *codes = svi_boost_block(s, SVI_BOOST_CODES, (n * d + 1) * sizeof *codes);
-    if (!w.word || !w.column || !w.group || !w.edge || !codes)
+    w.tall = svi_boost_block(s, SVI_BOOST_TALL, n * d + 1);
+    w.codes = svi_boost_block(s, SVI_BOOST_CODES, (n * d + 1) * sizeof *w.codes);
+    if (!w.word || !w.column || !w.group || !w.edge || !w.tall || !w.codes)
         return svi_fail_memory(err, "the bins of the trees");
-    w.other = w.word + n;
-    w.plain = (uint8_t *)(w.other + n);
-    boost_bins_all(o, &w, codes);
+    w.other = w.word + n + 1;
+    w.value = (float *)(w.other + n);
+    for (int j = 0; j < r->d; j += AT_ONCE) {
+        const int count = r->d - j < AT_ONCE ? r->d - j : AT_ONCE;
+        boost_bins_read(&w, j, count);
+        for (int k = 0; k < count; k++)
+            boost_bins_column(o, &w, j + k, w.value + (size_t)k * n);
+    }
+    for (int g = 0; g < b->groups; g++)
+        boost_bins_turn(&w, &w.group[g]);
     b->column = w.column;
     b->group = w.group;
     b->edge = w.edge;
-    b->codes = codes;
+    b->tall = w.tall;
+    b->codes = w.codes;
     return SVS_OK;
 }

@@ -4,6 +4,7 @@
 #define SVI_BOOST_INTERNAL_H
 
 #include "trees/boost.h"
+#include "trees/boost_loops.h"
 
 #define SVI_BOOST_GROUP_BINS                                                                                 \
     4096 /* bins of a group: 32 KiB of sums, so that they stay in the fastest cache */
@@ -13,6 +14,7 @@ enum {
     SVI_BOOST_INDEX,   /* n: places of the rows taken, in the ring */
     SVI_BOOST_KEYS,    /* 2 n: sorting */
     SVI_BOOST_CODES,   /* n x columns: positions in the histogram of the group */
+    SVI_BOOST_TALL,    /* columns x n: bins */
     SVI_BOOST_COLUMNS, /* columns */
     SVI_BOOST_GROUPS,  /* columns at most */
     SVI_BOOST_EDGES,   /* columns x bins: upper ends of bins */
@@ -20,8 +22,7 @@ enum {
     SVI_BOOST_ORDER,   /* n: rows by leaf */
     SVI_BOOST_SPARE,   /* n: partition */
     SVI_BOOST_PAIRS,   /* n: gradient and curvature of a row */
-    SVI_BOOST_SCORES,  /* n x scores */
-    SVI_BOOST_SLOPES,  /* n x (scores + 4) */
+    SVI_BOOST_SLOPES,  /* n x (2 scores + 4): weights, targets, scores, probabilities, gradients */
     SVI_BOOST_LEAVES,  /* leaves of a tree */
     SVI_BOOST_GROWN,   /* nodes of a tree */
     SVI_BOOST_NODES    /* nodes of all trees */
@@ -31,7 +32,6 @@ enum {
 struct svi_boost_column {
     int32_t column;  /* of the rows given */
     int32_t group;   /* its group */
-    int32_t place;   /* its place in the rows of the group */
     int32_t base;    /* position of its first bin in the group */
     int32_t bins;    /* of values; a bin of missing ones follows when `missing` */
     int32_t missing; /* 1: some are */
@@ -39,9 +39,9 @@ struct svi_boost_column {
 };
 
 struct svi_boost_group {
-    int32_t columns, bins;
-    int64_t codes; /* offset of its rows in `codes` */
-    int64_t sums;  /* offset of its bins in a histogram */
+    int32_t first, columns, bins; /* its first column, their number, their bins */
+    int64_t codes;                /* offset of its rows in `codes` */
+    int64_t sums;                 /* offset of its bins in a histogram */
 };
 
 struct svi_boost_binned {
@@ -51,6 +51,7 @@ struct svi_boost_binned {
     const struct svi_boost_column *column;
     const struct svi_boost_group *group;
     const float *edge;
+    const uint8_t *tall;   /* by column: the bins of its n rows */
     const uint16_t *codes; /* by group n x columns of the group */
 };
 
@@ -66,6 +67,7 @@ struct svi_boost_grown {
 struct svi_boost_tree {
     const struct svi_boost_options *o;
     const struct svi_boost_binned *rows;
+    const struct svi_boost_loops *loops;
     const uint64_t *pair;  /* n: gradient in the upper, curvature in the lower 32 bits */
     double g_unit, h_unit; /* gradient = g_unit x stored */
     double ridge, min_hessian;

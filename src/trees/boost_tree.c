@@ -12,7 +12,7 @@
 
 #include "trees/boost_internal.h"
 
-#define MIN_GAIN 1e-10 /* as a share of the gradient's energy: below it, rounding */
+#define MIN_GAIN 1e-9 /* as a share of the leaf's own G^2 / (H + ridge): below it, rounding */
 
 struct boost_tree_split {
     double gain; /* 0: none */
@@ -72,92 +72,78 @@ static void boost_tree_count(const struct svi_boost_tree *t, const struct svi_bo
 }
 
 static void boost_tree_subtract(const struct svi_boost_tree *t, int from, int slot) {
-    uint64_t *restrict whole = boost_tree_sums(t, from);
-    const uint64_t *part = boost_tree_sums(t, slot);
-    for (int64_t b = 0; b < t->rows->bins; b++)
-        whole[b] -= part[b];
+    t->loops->subtract(boost_tree_sums(t, from), boost_tree_sums(t, slot), t->rows->bins);
 }
 
 /* ---- splits */
 
-struct boost_tree_bounds {
-    double ridge, least_h, g, h;
-    uint64_t sum;
-};
-
-/* Gain of the left side `left` plus the constant part of the parent; 0 where a side is too small. */
-static double boost_tree_gain(const struct boost_tree_bounds *b, uint64_t left) {
-    const double gl = boost_tree_g(left), hl = boost_tree_h(left), gr = b->g - gl, hr = b->h - hl;
-    if (hl < b->least_h || hr < b->least_h)
-        return 0;
-    const double dl = hl + b->ridge, dr = hr + b->ridge;
-    return (gl * gl * dr + gr * gr * dl) / (dl * dr);
-}
-
-static void boost_tree_offer(struct boost_tree_split *s, double gain, int32_t column, int32_t bin,
-                             bool left) {
-    if (gain > s->gain)
-        *s = (struct boost_tree_split){gain, column, bin, left};
-}
-
-static void boost_tree_scan(const struct svi_boost_column *c, const uint64_t *sums, int32_t column,
-                            const struct boost_tree_bounds *b, struct boost_tree_split *best) {
-    const uint64_t missing = c->missing ? sums[c->bins] : 0;
-    uint64_t left = 0;
-    for (int32_t bin = 0; bin < c->bins - (missing == 0); bin++) {
-        if (sums[bin] == 0)
-            continue;
-        left += sums[bin];
-        boost_tree_offer(best, boost_tree_gain(b, left), column, bin, false);
-        if (missing != 0)
-            boost_tree_offer(best, boost_tree_gain(b, left + missing), column, bin, true);
-        else if (best->column == column && best->bin == bin)
-            best->missing_left = 2 * boost_tree_h(left) >= b->h;
-    }
+/* The side of missing values where the leaf has none: the heavier one. */
+static bool boost_tree_heavier_left(const uint64_t *sums, int bin, double h) {
+    double left = 0;
+    for (int b = 0; b <= bin; b++)
+        left += boost_tree_h(sums[b]);
+    return 2 * left >= h;
 }
 
 static void boost_tree_find(const struct svi_boost_tree *t, struct boost_tree_leaf *leaf) {
     const struct svi_boost_grown *node = &t->node[leaf->node];
-    const uint64_t *sums = boost_tree_sums(t, leaf->slot);
-    struct boost_tree_bounds b = {.ridge = t->ridge, .sum = leaf->sum};
-    b.g = boost_tree_g(leaf->sum);
-    b.h = boost_tree_h(leaf->sum);
-    b.least_h = fmax(fmax(t->min_hessian, t->o->min_rows * b.h / node->count), 1);
-    const double own = b.g * b.g / (b.h + b.ridge);
-    struct boost_tree_split best = {.gain = own * (1 + 1e-9) + MIN_GAIN, .column = -1};
-    for (int32_t k = 0; k < t->rows->columns && node->count >= 2; k++) {
+    const uint64_t *slot = boost_tree_sums(t, leaf->slot), *sums;
+    struct svi_boost_scan s = {.g = boost_tree_g(leaf->sum), .h = boost_tree_h(leaf->sum), .ridge = t->ridge};
+    const double own = s.g * s.g / (s.h + s.ridge);
+    struct boost_tree_split best = {.column = -1};
+    s.least_h = fmax(fmax(t->min_hessian, t->o->min_rows * s.h / node->count), 1);
+    s.gain = own * (1 + MIN_GAIN) + 1;
+    for (int32_t k = 0; k < t->rows->columns && s.h >= 2 * s.least_h; k++) {
         const struct svi_boost_column *c = &t->rows->column[k];
-        boost_tree_scan(c, sums + t->rows->group[c->group].sums + c->base, k, &b, &best);
+        sums = slot + t->rows->group[c->group].sums + c->base;
+        const uint64_t missing = c->missing ? sums[c->bins] : 0;
+        const double before = s.gain;
+        /* Without missing rows the last bin has no right side. */
+        t->loops->scan(&s, sums, c->bins - (missing == 0), 0);
+        if (s.gain > before)
+            best = (struct boost_tree_split){s.gain - own, k, s.bin,
+                                             missing == 0 && boost_tree_heavier_left(sums, s.bin, s.h)};
+        const double right = s.gain;
+        if (missing != 0)
+            t->loops->scan(&s, sums, c->bins - 1, missing);
+        if (s.gain > right)
+            best = (struct boost_tree_split){s.gain - own, k, s.bin, true};
     }
-    best.gain = best.column < 0 ? 0 : best.gain - own;
     leaf->split = best;
 }
 
 /* ---- growth */
 
-/* Reorders the rows of the node: those of the left side first. Returns their number and *sum. */
+/* The sums of the left side, from the histogram of the leaf. */
+static uint64_t boost_tree_left_sum(const struct svi_boost_tree *t, const struct boost_tree_leaf *leaf) {
+    const struct svi_boost_column *c = &t->rows->column[leaf->split.column];
+    const uint64_t *sums = boost_tree_sums(t, leaf->slot) + t->rows->group[c->group].sums + c->base;
+    uint64_t sum = leaf->split.missing_left && c->missing ? sums[c->bins] : 0;
+    for (int b = 0; b <= leaf->split.bin; b++)
+        sum += sums[b];
+    return sum;
+}
+
+/* Reorders the rows of the node: those of the left side first, each side in the order it had. Returns the
+ * number of the left side. Both sides are written at each row, without a branch that depends on it. */
 static int32_t boost_tree_partition(const struct svi_boost_tree *t, const struct svi_boost_grown *node,
-                                    const struct boost_tree_split *s, uint64_t *sum) {
-    const struct svi_boost_column *c = &t->rows->column[s->column];
-    const struct svi_boost_group *g = &t->rows->group[c->group];
-    const uint16_t *codes = t->rows->codes + g->codes + c->place;
-    const int last = c->base + s->bin, missing = s->missing_left ? c->base + c->bins : -1;
-    int32_t *order = t->order + node->begin;
-    int32_t left = 0, right = 0;
-    uint64_t add = 0;
-    for (int32_t i = 0; i < node->count; i++) {
+                                    const struct boost_tree_split *s) {
+    const uint8_t *bins = t->rows->tall + (size_t)s->column * (size_t)t->rows->n;
+    const int missing = s->missing_left ? t->rows->column[s->column].bins : -1;
+    int32_t *restrict order = t->order + node->begin, *restrict spare = t->spare;
+    const int last = s->bin;
+    size_t left = 0, right = 0;
+    for (size_t i = 0; i < (size_t)node->count; i++) {
         const int32_t row = order[i];
-        const int code = codes[(size_t)row * (size_t)g->columns];
-        const bool go_left = code <= last || code == missing;
+        const int bin = bins[row];
+        const size_t go_left = (size_t)((bin <= last) | (bin == missing));
         order[left] = row;
-        t->spare[right] = row;
+        spare[right] = row;
         left += go_left;
-        right += !go_left;
-        add += go_left ? t->pair[row] : 0;
+        right += go_left ^ 1;
     }
-    memcpy(order + left, t->spare, (size_t)right * sizeof *order);
-    *sum = add;
-    return left;
+    memcpy(order + left, spare, right * sizeof *order);
+    return (int32_t)left;
 }
 
 static struct boost_tree_leaf boost_tree_leaf_at(struct svi_boost_tree *t, int32_t begin, int32_t count,
@@ -174,8 +160,8 @@ static void boost_tree_split(struct svi_boost_tree *t, struct boost_tree_leaf *l
     const struct boost_tree_leaf parent = leaves[at];
     const struct svi_boost_column *c = &t->rows->column[parent.split.column];
     const struct svi_boost_grown node = t->node[parent.node];
-    uint64_t sum;
-    const int32_t left = boost_tree_partition(t, &node, &parent.split, &sum);
+    const uint64_t sum = boost_tree_left_sum(t, &parent);
+    const int32_t left = boost_tree_partition(t, &node, &parent.split);
     const bool left_smaller = left <= node.count - left;
     struct svi_boost_grown *grown = &t->node[parent.node];
     grown->column = c->column;

@@ -31,9 +31,8 @@ void svi_forest_masks_free(struct svi_forest_masks **m);
 void svi_forest_masks_score(const struct svi_forest *f, const float *x, double *scores);
 double svi_forest_masks_memory(const struct svi_forest *f);
 
-/* The sum of the trees first, first + step, ... below `count`, in units. Compiled for AVX-512: called only
- * where svi_forest_masks_make has made masks. */
-int64_t svi_forest_masks_sum(const struct svi_forest_mask *tree, const uint16_t *missing, int first,
-                             int count, int step, const float *x);
+/* The sum of the trees of a score, in units. Compiled for AVX-512: called only where svi_forest_masks_make
+ * has made masks. */
+int64_t svi_forest_masks_sum(const struct svi_forest *f, int score, const float *x);
 
 #endif

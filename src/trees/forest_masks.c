@@ -76,8 +76,7 @@ svs_code svi_forest_masks_make(struct svi_forest *f, svs_error *err) {
 void svi_forest_masks_score(const struct svi_forest *f, const float *x, double *scores) {
     const double unit = ldexp(1, f->exponent);
     for (int r = 0; r < f->rows; r++)
-        scores[r] = f->base[r] + unit * (double)svi_forest_masks_sum(f->masks->tree, f->masks->missing, r,
-                                                                     f->trees, f->rows, x);
+        scores[r] = f->base[r] + unit * (double)svi_forest_masks_sum(f, r, x);
 }
 
 double svi_forest_masks_memory(const struct svi_forest *f) {
