@@ -118,11 +118,13 @@ static long double gain_of(const long double *g, const long double *h, int j, fl
 static void the_first_split_is_the_best(void **unused) {
     (void)unused;
     static long double g[ROWS], h[ROWS];
+    int splits = 0;
     for (int trial = 0; trial < 30; trial++) {
         const bool regress = trial % 2;
         struct svi_boost_options o = svi_boost_defaults(regress ? SVS_REGRESS : SVS_CLASSIFY, 2);
         struct svi_forest f = {0};
-        some_table(50 + (int)svi_random_below(&seed, 300), 1 + (int)svi_random_below(&seed, D), 2);
+        const int n = 50 + (int)svi_random_below(&seed, 300), d = 1 + (int)svi_random_below(&seed, D);
+        some_table(n, d, 2);
         o.rounds = 1;
         o.leaves = 2;
         o.bins = 255;
@@ -137,13 +139,19 @@ static void the_first_split_is_the_best(void **unused) {
                 for (int side = 0; side < 2; side++)
                     best = fmaxl(best, gain_of(g, h, j, isnan(t.x[i * t.d + j]) ? FLT_MAX : t.x[i * t.d + j],
                                                side, o.ridge));
-        assert_true(best > 0 && f.count == 3);
-        const struct svi_forest_node *n = f.node;
-        const int column = (int)(n->word & SVI_FOREST_COLUMN);
-        const long double own = gain_of(g, h, column, n->value, n->word & SVI_FOREST_LEFT, o.ridge);
+        assert_int_equal(f.count, best > 0 ? 3 : 0); /* one column of two values may say nothing */
+        splits += f.count > 0;
+        if (f.count == 0) {
+            svi_forest_clear(&f);
+            continue;
+        }
+        const struct svi_forest_node *root = f.node;
+        const int column = (int)(root->word & SVI_FOREST_COLUMN);
+        const long double own = gain_of(g, h, column, root->value, root->word & SVI_FOREST_LEFT, o.ridge);
         assert_true(own > best * (1 - 1e-5L));
         svi_forest_clear(&f);
     }
+    assert_true(splits > 20);
 }
 
 /* ---- scores */
@@ -296,8 +304,7 @@ static void instruction_sets_agree(void **unused) {
 #endif
     for (int trial = 0; trial < 50; trial++) {
         for (int i = 0; i < 3 * N; i++)
-            in[0][i] = 60 * uniform() * uniform() - 20, in[1][i] = uniform() * 3,
-            in[2][i] = svi_random_below(&seed, 3);
+            in[0][i] = 50 * uniform() - 25, in[1][i] = uniform() * 3, in[2][i] = svi_random_below(&seed, 3);
         for (int k = 0; k < sets; k++) {
             struct svi_boost_slopes s = {N, in[1], in[2], in[0], g[k], h[k], 1e-12, 0, 0};
             struct svi_boost_scan scan = {.ridge = 1e6, .least_h = 100, .bin = -1};
@@ -317,7 +324,7 @@ static void instruction_sets_agree(void **unused) {
                 scan.g += (double)(int32_t)(pair[k][i] >> 32);
                 scan.h += (double)(uint32_t)pair[k][i];
             }
-            set[k]->scan(&scan, pair[k], 1 + trial % 255, 0);
+            set[k]->scan(&scan, pair[k], 1 + 5 * trial, 0);
             memcpy(whole[k], pair[k], sizeof whole[k]);
             set[k]->subtract(whole[k], pair[0], N);
             assert_memory_equal(pair[k], pair[0], sizeof pair[0]);
@@ -325,7 +332,8 @@ static void instruction_sets_agree(void **unused) {
             assert_memory_equal(whole[k], zeros, sizeof zeros);
             if (k == 0)
                 first = scan;
-            assert_true(scan.gain == first.gain && scan.bin == first.bin && scan.bin >= 0);
+            assert_true(scan.gain == first.gain && scan.bin == first.bin);
+            assert_true(scan.bin >= 0 || trial < 20);
         }
     }
 }
