@@ -326,6 +326,7 @@ double svi_boost_memory(const struct svi_boost_options *o, int64_t rows, int d) 
                  nodes = trees * 2 * o->leaves;
     const double fit = n * (4 + 16 + 64 + 3.0 * d + 4 + 4 + 8 + 8 * (4 + 2 * k)) +
                        (d + 1.0) * (sizeof(struct svi_boost_column) + sizeof(struct svi_boost_group)) +
+                       8 * (n + 2) * (1 + d * (o->bins + 1.0) / (SVI_BOOST_GROUP_BINS - 256)) +
                        (d + 1.0) * o->bins * sizeof(float) + o->leaves * (d * (o->bins + 1.0) + 1) * 8 +
                        o->leaves * (double)(svi_boost_leaf_size() + 2 * sizeof(struct svi_boost_grown));
     return fit + nodes * (8 + 12) + trees * (4 + 4 + 260) + nodes * 12 + 24 * k + 4096;

@@ -55,7 +55,7 @@ struct svi_boost_rows {
 };
 
 /* Memory that fits share, one after another; all zero at first. */
-enum { SVI_BOOST_BLOCKS = 16 };
+enum { SVI_BOOST_BLOCKS = 17 };
 struct svi_boost_scratch {
     void *block[SVI_BOOST_BLOCKS];
     size_t size[SVI_BOOST_BLOCKS];

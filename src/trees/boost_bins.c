@@ -5,12 +5,8 @@
  * share a bin, so an edge, midway between two neighbouring values, separates rows as exactly as any
  * threshold.
  *
- * Columns are gathered in groups whose histograms fit the fastest cache. In a group rows are stored whole:
- * one row touches one place of each column's histogram, so neighbouring additions do not wait for each
- * other. What is stored is the position in the histogram of the group, which saves adding an offset.
- *
  * A column with one bin takes part in nothing. Bins are kept twice: by column, a byte each, for the partition
- * of rows by one column, and by group for the histograms. */
+ * of rows by one column, and by group for the histograms (boost_groups.c). */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -143,8 +139,8 @@ static int boost_bins_cut(const uint64_t *word, int32_t n, int most, float *edge
 
 /* ---- columns */
 
-#define AT_ONCE   16 /* columns read together: a cache line of a row */
-#define TURN_ROWS 64 /* rows whose codes are turned together */
+#define AT_ONCE      16   /* columns read together: a cache line of a row */
+#define COMMON_SHARE 0.75 /* of the rows in one bin: the column may be kept without it */
 
 struct boost_bins_work {
     const struct svi_boost_rows *r;
@@ -152,10 +148,8 @@ struct boost_bins_work {
     uint64_t *word, *other; /* n each: sorting */
     float *value;           /* AT_ONCE x n: columns being binned */
     struct svi_boost_column *column;
-    struct svi_boost_group *group;
     float *edge;
     uint8_t *tall;
-    uint16_t *codes;
     int64_t edges;
 };
 
@@ -180,24 +174,18 @@ static int32_t boost_bins_list(const struct boost_bins_work *w, const float *val
     return known;
 }
 
-/* Adds a column to the last group, or to a new one. */
-static void boost_bins_add(struct boost_bins_work *w, int column, int bins, bool missing) {
-    struct svi_boost_binned *b = w->b;
-    const int all = bins + missing;
-    if (b->groups == 0 || w->group[b->groups - 1].bins + all > SVI_BOOST_GROUP_BINS)
-        w->group[b->groups++] = (struct svi_boost_group){
-            .first = b->columns, .codes = (int64_t)b->n * b->columns, .sums = b->bins};
-    struct svi_boost_group *g = &w->group[b->groups - 1];
-    w->column[b->columns++] = (struct svi_boost_column){.column = column,
-                                                        .group = b->groups - 1,
-                                                        .base = g->bins,
-                                                        .bins = bins,
-                                                        .missing = missing,
-                                                        .edge = w->edges};
-    g->columns++;
-    g->bins += all;
-    b->bins += all;
-    w->edges += bins;
+/* The bin of most rows, -1: of less than COMMON_SHARE of them. */
+static int32_t boost_bins_common(const int32_t *end, int bins, int32_t n) {
+    const int32_t known = end[bins - 1];
+    int32_t best = bins, count = n - known;
+    for (int b = 0; b < bins; b++) {
+        const int32_t own = end[b] - (b > 0 ? end[b - 1] : 0);
+        if (own > count) {
+            best = b;
+            count = own;
+        }
+    }
+    return count >= COMMON_SHARE * n ? best : -1;
 }
 
 static void boost_bins_column(const struct svi_boost_options *o, struct boost_bins_work *w, int column,
@@ -216,22 +204,12 @@ static void boost_bins_column(const struct svi_boost_options *o, struct boost_bi
     for (int32_t bin = 0, i = 0; bin < bins; bin++)
         for (; i < end[bin]; i++)
             tall[(uint32_t)sorted[i]] = (uint8_t)bin;
-    boost_bins_add(w, column, bins, known < n);
-}
-
-/* The codes of a group from columns to rows. */
-static void boost_bins_turn(const struct boost_bins_work *w, const struct svi_boost_group *g) {
-    const size_t n = (size_t)w->b->n, width = (size_t)g->columns;
-    for (size_t at = 0; at < n; at += TURN_ROWS) {
-        const size_t end = n - at < TURN_ROWS ? n : at + TURN_ROWS;
-        for (size_t k = 0; k < width; k++) {
-            const uint8_t *tall = w->tall + ((size_t)g->first + k) * n;
-            const uint16_t base = (uint16_t)w->column[(size_t)g->first + k].base;
-            uint16_t *codes = w->codes + (size_t)g->codes + k;
-            for (size_t i = at; i < end; i++)
-                codes[i * width] = (uint16_t)(base + tall[i]);
-        }
-    }
+    w->column[w->b->columns++] = (struct svi_boost_column){.column = column,
+                                                           .bins = bins,
+                                                           .missing = known < n,
+                                                           .common = boost_bins_common(end, bins, n),
+                                                           .edge = w->edges};
+    w->edges += bins;
 }
 
 svs_code svi_boost_bin(const struct svi_boost_options *o, const struct svi_boost_rows *r,
@@ -240,11 +218,9 @@ svs_code svi_boost_bin(const struct svi_boost_options *o, const struct svi_boost
     struct boost_bins_work w = {.r = r, .b = b};
     w.word = svi_boost_block(s, SVI_BOOST_KEYS, (2 * n + 1) * sizeof *w.word + AT_ONCE * n * sizeof *w.value);
     w.column = svi_boost_block(s, SVI_BOOST_COLUMNS, (d + 1) * sizeof *w.column);
-    w.group = svi_boost_block(s, SVI_BOOST_GROUPS, (d + 1) * sizeof *w.group);
     w.edge = svi_boost_block(s, SVI_BOOST_EDGES, (d + 1) * (size_t)o->bins * sizeof *w.edge);
     w.tall = svi_boost_block(s, SVI_BOOST_TALL, n * d + 1);
-    w.codes = svi_boost_block(s, SVI_BOOST_CODES, (n * d + 1) * sizeof *w.codes);
-    if (!w.word || !w.column || !w.group || !w.edge || !w.tall || !w.codes)
+    if (!w.word || !w.column || !w.edge || !w.tall)
         return svi_fail_memory(err, "the bins of the trees");
     w.other = w.word + n + 1;
     w.value = (float *)(w.other + n);
@@ -254,12 +230,8 @@ svs_code svi_boost_bin(const struct svi_boost_options *o, const struct svi_boost
         for (int k = 0; k < count; k++)
             boost_bins_column(o, &w, j + k, w.value + (size_t)k * n);
     }
-    for (int g = 0; g < b->groups; g++)
-        boost_bins_turn(&w, &w.group[g]);
     b->column = w.column;
-    b->group = w.group;
     b->edge = w.edge;
     b->tall = w.tall;
-    b->codes = w.codes;
-    return SVS_OK;
+    return svi_boost_group(s, b, w.column, err);
 }

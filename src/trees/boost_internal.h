@@ -25,6 +25,7 @@ enum {
     SVI_BOOST_SLOPES,  /* n x (2 scores + 4): weights, targets, scores, probabilities, gradients */
     SVI_BOOST_LEAVES,  /* leaves of a tree */
     SVI_BOOST_GROWN,   /* nodes of a tree */
+    SVI_BOOST_STARTS,  /* lists x n */
     SVI_BOOST_NODES    /* nodes of all trees */
 };
 
@@ -35,24 +36,27 @@ struct svi_boost_column {
     int32_t base;    /* position of its first bin in the group */
     int32_t bins;    /* of values; a bin of missing ones follows when `missing` */
     int32_t missing; /* 1: some are */
+    int32_t common;  /* the bin of most rows; -1: no bin has nearly all */
     int64_t edge;    /* index of its first edge: bin b holds values <= edge[b] */
 };
 
 struct svi_boost_group {
-    int32_t first, columns, bins; /* its first column, their number, their bins */
-    int64_t codes;                /* offset of its rows in `codes` */
-    int64_t sums;                 /* offset of its bins in a histogram */
+    int32_t columns, bins;
+    int32_t list;  /* -1: rows are stored whole; else which of the lists, and common bins are left out */
+    int64_t codes; /* offset of its rows in `codes` */
+    int64_t sums;  /* offset of its bins in a histogram */
 };
 
 struct svi_boost_binned {
-    int32_t n, columns, groups;
+    int32_t n, columns, groups, lists;
     int64_t bins; /* of all groups */
     const int32_t *index;
     const struct svi_boost_column *column;
     const struct svi_boost_group *group;
     const float *edge;
     const uint8_t *tall;   /* by column: the bins of its n rows */
-    const uint16_t *codes; /* by group n x columns of the group */
+    const uint16_t *codes; /* by group: n x columns of the group, or lists */
+    const int64_t *start;  /* by list n + 2: where each row begins in the codes of its group */
 };
 
 /* A node of a tree that grows: an inner one has children, a leaf has column -1. */
@@ -87,6 +91,10 @@ int32_t svi_boost_take(const struct svi_boost_options *o, const struct svi_boost
 /* Bins the rows of index (b->n, b->index). SVS_NO_MEMORY. */
 svs_code svi_boost_bin(const struct svi_boost_options *o, const struct svi_boost_rows *r,
                        struct svi_boost_scratch *s, struct svi_boost_binned *b, svs_error *err);
+
+/* Groups the binned columns (b->column, b->tall). SVS_NO_MEMORY. */
+svs_code svi_boost_group(struct svi_boost_scratch *s, struct svi_boost_binned *b,
+                         struct svi_boost_column *column, svs_error *err);
 
 size_t svi_boost_leaf_size(void); /* of an entry of `leaves` */
 void svi_boost_grow(struct svi_boost_tree *t);

@@ -61,14 +61,46 @@ static void boost_tree_count_group(const uint16_t *codes, int width, const int32
     }
 }
 
-static void boost_tree_count(const struct svi_boost_tree *t, const struct svi_boost_grown *node, int slot) {
-    uint64_t *sums = boost_tree_sums(t, slot);
-    memset(sums, 0, (size_t)t->rows->bins * sizeof *sums);
-    for (int g = 0; g < t->rows->groups; g++) {
-        const struct svi_boost_group *group = &t->rows->group[g];
-        boost_tree_count_group(t->rows->codes + group->codes, group->columns, t->order + node->begin,
-                               node->count, t->pair, sums + group->sums);
+static void boost_tree_count_list(const uint16_t *codes, const int64_t *start, const int32_t *order,
+                                  int32_t count, const uint64_t *pair, uint64_t *restrict sums) {
+    for (int32_t i = 0; i < count; i++) {
+        const uint64_t add = pair[order[i]];
+        const uint16_t *end = codes + start[order[i] + 1];
+        for (const uint16_t *code = codes + start[order[i]]; code < end; code++)
+            sums[*code] += add;
     }
+}
+
+/* The common bins of lists: what is left of the leaf. */
+static void boost_tree_fill(const struct svi_boost_tree *t, uint64_t *sums, uint64_t leaf) {
+    for (int32_t k = 0; k < t->rows->columns && t->rows->lists > 0; k++) {
+        const struct svi_boost_column *c = &t->rows->column[k];
+        const struct svi_boost_group *g = &t->rows->group[c->group];
+        uint64_t *own = sums + g->sums + c->base, others = 0;
+        if (g->list < 0)
+            continue;
+        for (int b = 0; b < c->bins + c->missing; b++)
+            others += own[b];
+        own[c->common] = leaf - others;
+    }
+}
+
+static void boost_tree_count(const struct svi_boost_tree *t, const struct boost_tree_leaf *leaf) {
+    const struct svi_boost_binned *rows = t->rows;
+    const struct svi_boost_grown *node = &t->node[leaf->node];
+    const int32_t *order = t->order + node->begin;
+    uint64_t *sums = boost_tree_sums(t, leaf->slot);
+    memset(sums, 0, (size_t)rows->bins * sizeof *sums);
+    for (int g = 0; g < rows->groups; g++) {
+        const struct svi_boost_group *group = &rows->group[g];
+        const uint16_t *codes = rows->codes + group->codes;
+        if (group->list < 0)
+            boost_tree_count_group(codes, group->columns, order, node->count, t->pair, sums + group->sums);
+        else
+            boost_tree_count_list(codes, rows->start + group->list * ((int64_t)rows->n + 2), order,
+                                  node->count, t->pair, sums + group->sums);
+    }
+    boost_tree_fill(t, sums, leaf->sum);
 }
 
 static void boost_tree_subtract(const struct svi_boost_tree *t, int from, int slot) {
@@ -174,7 +206,7 @@ static void boost_tree_split(struct svi_boost_tree *t, struct boost_tree_leaf *l
                                       left_smaller ? parent.slot : next);
     if (last)
         return;
-    boost_tree_count(t, &t->node[leaves[left_smaller ? at : next].node], next);
+    boost_tree_count(t, &leaves[left_smaller ? at : next]);
     boost_tree_subtract(t, parent.slot, next);
     boost_tree_find(t, &leaves[at]);
     boost_tree_find(t, &leaves[next]);
@@ -189,7 +221,7 @@ void svi_boost_grow(struct svi_boost_tree *t) {
     }
     t->count = 0;
     leaves[0] = boost_tree_leaf_at(t, 0, t->rows->n, sum, 0);
-    boost_tree_count(t, &t->node[0], 0);
+    boost_tree_count(t, &leaves[0]);
     boost_tree_find(t, &leaves[0]);
     for (int have = 1; have < t->o->leaves; have++) {
         int best = 0;
