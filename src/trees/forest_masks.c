@@ -10,6 +10,7 @@
 void svi_forest_masks_free(struct svi_forest_masks **m) {
     if (*m) {
         svi_free((*m)->missing);
+        svi_free((*m)->used);
         svi_free((*m)->tree);
     }
     svi_free(*m);
@@ -54,6 +55,38 @@ static uint16_t forest_masks_tree(const struct svi_forest *f, int t, struct svi_
     return missing;
 }
 
+/* Where rows have more values than registers hold and the nodes use few of them, masks refer to these.
+ * False: no memory. */
+static bool forest_masks_use(const struct svi_forest *f, struct svi_forest_masks *m) {
+    m->count = f->columns;
+    if (f->columns <= SVI_FOREST_PICKED)
+        return true;
+    int32_t *place = svi_alloc_array((size_t)f->columns, sizeof *place), count = 0;
+    if (!place || !(m->used = svi_alloc_array((size_t)f->columns, sizeof *m->used))) {
+        svi_free(place);
+        return false;
+    }
+    for (int32_t i = 0; i < f->count; i++)
+        if (!(f->node[i].word & SVI_FOREST_LEAF))
+            place[f->node[i].word & SVI_FOREST_COLUMN] = 1;
+    for (int32_t j = 0; j < f->columns; j++)
+        if (place[j]) {
+            m->used[count] = j;
+            place[j] = count++;
+        }
+    if (count <= SVI_FOREST_PICKED) {
+        for (int t = 0; t < f->trees; t++)
+            for (int i = 0; i < SVI_FOREST_LANES; i++)
+                m->tree[t].column[i] = place[m->tree[t].column[i]];
+        m->count = count;
+    } else {
+        svi_free(m->used);
+        m->used = NULL;
+    }
+    svi_free(place);
+    return true;
+}
+
 svs_code svi_forest_masks_make(struct svi_forest *f, svs_error *err) {
     svi_forest_masks_free(&f->masks);
     if (!forest_masks_fit(f))
@@ -67,18 +100,31 @@ svs_code svi_forest_masks_make(struct svi_forest *f, svs_error *err) {
         svi_forest_masks_free(&m);
         return svi_fail_memory(err, "the trees");
     }
+    m->unit = ldexp(1, f->exponent);
     for (int t = 0; t < f->trees; t++)
         m->missing[t] = forest_masks_tree(f, t, &m->tree[t]);
+    if (!forest_masks_use(f, m)) {
+        svi_forest_masks_free(&m);
+        return svi_fail_memory(err, "the trees");
+    }
     f->masks = m;
     return SVS_OK;
 }
 
 void svi_forest_masks_score(const struct svi_forest *f, const float *x, double *scores) {
-    const double unit = ldexp(1, f->exponent);
+    const struct svi_forest_masks *m = f->masks;
+    float picked[SVI_FOREST_PICKED];
+    if (m->used) {
+        for (int32_t k = 0; k < m->count; k++)
+            picked[k] = x[m->used[k]];
+        x = picked;
+    }
     for (int r = 0; r < f->rows; r++)
-        scores[r] = f->base[r] + unit * (double)svi_forest_masks_sum(f, r, x);
+        scores[r] = f->base[r] + m->unit * (double)svi_forest_masks_sum(f, r, x);
 }
 
 double svi_forest_masks_memory(const struct svi_forest *f) {
-    return f->masks ? (double)sizeof *f->masks + (double)f->trees * (sizeof *f->masks->tree + 2.0) : 0;
+    return f->masks ? (double)sizeof *f->masks + (double)f->trees * (sizeof *f->masks->tree + 2.0) +
+                          (f->masks->used ? 4.0 * f->columns : 0)
+                    : 0;
 }

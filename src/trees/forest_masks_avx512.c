@@ -70,11 +70,12 @@ static int64_t forest_masks_gathered(const struct forest_masks_trees *f, const f
 
 int64_t svi_forest_masks_sum(const struct svi_forest *f, int score, const float *x) {
     const struct forest_masks_trees t = {f->masks->tree, f->masks->missing, score, f->trees, f->rows};
-    return f->columns <= 16    ? forest_masks_permuted(&t, x, f->columns, 1)
-           : f->columns <= 32  ? forest_masks_permuted(&t, x, f->columns, 2)
-           : f->columns <= 64  ? forest_masks_permuted(&t, x, f->columns, 4)
-           : f->columns <= 128 ? forest_masks_permuted(&t, x, f->columns, 8)
-                               : forest_masks_gathered(&t, x);
+    const int count = f->masks->count;
+    return count <= 16    ? forest_masks_permuted(&t, x, count, 1)
+           : count <= 32  ? forest_masks_permuted(&t, x, count, 2)
+           : count <= 64  ? forest_masks_permuted(&t, x, count, 4)
+           : count <= 128 ? forest_masks_permuted(&t, x, count, 8)
+                          : forest_masks_gathered(&t, x);
 }
 #else
 int64_t svi_forest_masks_sum(const struct svi_forest *f, int score, const float *x) {
