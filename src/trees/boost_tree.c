@@ -10,9 +10,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/fetch.h"
 #include "trees/boost_internal.h"
 
 #define MIN_GAIN 1e-9 /* as a share of the leaf's own G^2 / (H + ridge): below it, rounding */
+
+#define AHEAD 8 /* rows whose codes are loaded ahead: those of a leaf lie apart */
 
 struct boost_tree_split {
     double gain; /* 0: none */
@@ -49,6 +52,8 @@ static void boost_tree_count_group(const uint16_t *codes, int width, const int32
     for (int32_t i = 0; i < count; i++) {
         const uint16_t *code = codes + (size_t)order[i] * (size_t)width;
         const uint64_t add = pair[order[i]];
+        if (i + AHEAD < count)
+            svi_fetch(codes + (size_t)order[i + AHEAD] * (size_t)width, sizeof *codes * (size_t)width);
         int k = 0;
         for (; k + 4 <= width; k += 4) {
             sums[code[k]] += add;
@@ -65,6 +70,8 @@ static void boost_tree_count_list(const uint16_t *codes, const int64_t *start, c
                                   int32_t count, const uint64_t *pair, uint64_t *restrict sums) {
     for (int32_t i = 0; i < count; i++) {
         const uint64_t add = pair[order[i]];
+        if (i + AHEAD < count)
+            svi_fetch(codes + start[order[i + AHEAD]], 1);
         const uint16_t *end = codes + start[order[i] + 1];
         for (const uint16_t *code = codes + start[order[i]]; code < end; code++)
             sums[*code] += add;

@@ -22,9 +22,10 @@
 
 #define ROWS 6000
 #define D    9
+#define WIDE 40 /* columns with flags */
 
 struct table {
-    float x[ROWS * D], weight[ROWS], target[ROWS];
+    float x[ROWS * D + 1000 * WIDE], weight[ROWS], target[ROWS];
     int32_t label[ROWS];
     uint8_t live[ROWS];
     int n, d, classes;
@@ -39,7 +40,8 @@ static double uniform(void) {
     return (double)svi_random_below(&seed, 1u << 30) / (1u << 30);
 }
 
-/* Values on a grid of some random width; a tenth missing in every third column. */
+/* Values on a grid of some random width; a tenth missing in every third column. From column D on nine of ten
+ * values are 0, or missing in every seventh column. */
 static void some_table(int n, int d, int classes) {
     t.n = n;
     t.d = d;
@@ -50,11 +52,15 @@ static void some_table(int n, int d, int classes) {
             t.x[i * d + j] = j % 3 == 2 && svi_random_below(&seed, 10) == 0
                                  ? NAN
                                  : (float)svi_random_below(&seed, grid) / 7 - 3;
+        for (int i = 0; i < n && j >= D; i++)
+            if (svi_random_below(&seed, 10) > 0)
+                t.x[i * d + j] = j % 7 == 0 ? NAN : 0;
     }
     for (int i = 0; i < n; i++) {
         const float *x = t.x + i * d;
         const double y = (x[0] > 2) + (x[1 % d] > x[0]) + 2 * (isnan(x[2 % d]) || x[2 % d] < 0) + uniform();
-        t.label[i] = (int)(y * classes / 5.01);
+        const double flag = d > D && x[d - 1] != 0;
+        t.label[i] = (int)((y + 2 * flag) * classes / (d > D ? 7.01 : 5.01));
         t.target[i] = (float)(10 * y + 1000);
         t.weight[i] = (float)exp(2 * uniform());
     }
@@ -123,7 +129,8 @@ static void the_first_split_is_the_best(void **unused) {
         const bool regress = trial % 2;
         struct svi_boost_options o = svi_boost_defaults(regress ? SVS_REGRESS : SVS_CLASSIFY, 2);
         struct svi_forest f = {0};
-        const int n = 50 + (int)svi_random_below(&seed, 300), d = 1 + (int)svi_random_below(&seed, D);
+        const int n = 50 + (int)svi_random_below(&seed, 300),
+                  d = 1 + (int)svi_random_below(&seed, trial % 3 ? D : WIDE);
         some_table(n, d, 2);
         o.rounds = 1;
         o.leaves = 2;
@@ -152,6 +159,46 @@ static void the_first_split_is_the_best(void **unused) {
         svi_forest_clear(&f);
     }
     assert_true(splits > 20);
+}
+
+/* Each leaf of a first tree has the value -G / (H + ridge) of its rows, whose sums the fit has from
+ * differences of histograms, some of them without their common bins. */
+static void leaves_have_the_values_of_their_rows(void **unused) {
+    (void)unused;
+    static long double g[ROWS], h[ROWS], gs[64], hs[64];
+    int nodes = 0;
+    for (int trial = 0; trial < 20; trial++) {
+        struct svi_boost_options o = svi_boost_defaults(SVS_CLASSIFY, 2);
+        struct svi_forest f = {0};
+        some_table(1000, trial % 2 ? WIDE : D, 2);
+        o.rounds = 1;
+        o.rate = 1;
+        o.leaves = 30;
+        const struct svi_boost_rows r = rows_of();
+        fit(&o, &r, &f);
+        slopes_at_base(false, g, h);
+        memset(gs, 0, sizeof gs);
+        memset(hs, 0, sizeof hs);
+        assert_in_range(f.count, 3, 59);
+        nodes += f.count;
+        for (int i = 0; i < t.n; i++) {
+            uint32_t at = 0;
+            while (!(f.node[at].word & SVI_FOREST_LEAF)) {
+                const float v = t.x[i * t.d + (int)(f.node[at].word & SVI_FOREST_COLUMN)];
+                const bool right = isnan(v) ? !(f.node[at].word & SVI_FOREST_LEFT) : v > f.node[at].value;
+                at += right ? f.node[at].right : 1;
+            }
+            gs[at] += g[i];
+            hs[at] += h[i];
+        }
+        for (int at = 0; at < f.count; at++)
+            if (f.node[at].word & SVI_FOREST_LEAF) {
+                const double value = (double)(-gs[at] / (hs[at] + o.ridge));
+                assert_true(hs[at] > 0 && fabs(f.node[at].value - value) < 1e-4);
+            }
+        svi_forest_clear(&f);
+    }
+    assert_true(nodes > 400);
 }
 
 /* ---- scores */
@@ -478,10 +525,15 @@ static void sizes_out_of_range_are_refused(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_split_is_the_best),      cmocka_unit_test(scores_are_those_of_the_nodes),
-        cmocka_unit_test(the_ring_does_not_matter),         cmocka_unit_test(order_is_all_that_counts),
-        cmocka_unit_test(instruction_sets_agree),           cmocka_unit_test(each_round_lowers_the_loss),
-        cmocka_unit_test(parity_of_three_signs_is_learned), cmocka_unit_test(no_rows_do_harm),
+        cmocka_unit_test(the_first_split_is_the_best),
+        cmocka_unit_test(leaves_have_the_values_of_their_rows),
+        cmocka_unit_test(scores_are_those_of_the_nodes),
+        cmocka_unit_test(the_ring_does_not_matter),
+        cmocka_unit_test(order_is_all_that_counts),
+        cmocka_unit_test(instruction_sets_agree),
+        cmocka_unit_test(each_round_lowers_the_loss),
+        cmocka_unit_test(parity_of_three_signs_is_learned),
+        cmocka_unit_test(no_rows_do_harm),
         cmocka_unit_test(sizes_out_of_range_are_refused),
     };
     seed.state = 28;
