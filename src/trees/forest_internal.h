@@ -12,8 +12,8 @@
 #define SVI_FOREST_PICKED 128 /* values of a row that registers hold */
 #define SVI_FOREST_LANES  16  /* leaves of a tree, at most; one more than its inner nodes */
 
-/* A tree. Unused nodes compare column 0 with the largest float and are nobody's care; unused leaves want a
- * bit that they do not care for. */
+/* A tree. Unused nodes compare column 0 with the largest float, and no leaf cares for them; unused leaves
+ * want a bit that they do not care for. */
 struct svi_forest_mask {
     int32_t column[SVI_FOREST_LANES]; /* or place in `used` */
     float threshold[SVI_FOREST_LANES];

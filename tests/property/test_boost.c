@@ -500,6 +500,33 @@ static void no_rows_do_harm(void **unused) {
     }
 }
 
+/* No fit takes more than is predicted, and predictions of cost and memory rise with rows and columns. */
+static void memory_is_bounded(void **unused) {
+    (void)unused;
+    for (int trial = 0; trial < 60; trial++) {
+        const int classes = trial % 5;
+        struct svi_boost_options o = svi_boost_defaults(classes ? SVS_CLASSIFY : SVS_REGRESS, classes);
+        struct svi_boost_scratch s = {0};
+        struct svi_forest f = {0};
+        const int n = (int)svi_random_below(&seed, 1000), d = (int)svi_random_below(&seed, WIDE);
+        double taken = 0;
+        some_table(n, d > 0 ? d : 1, classes > 1 ? classes : 2);
+        o.leaves = trial % 2 ? 16 : 2 + (int)svi_random_below(&seed, 40);
+        o.bins = 2 + (int)svi_random_below(&seed, 254);
+        const struct svi_boost_rows r = rows_of();
+        assert_int_equal(svi_boost_fit(&o, &r, &s, &f, NULL), SVS_OK);
+        for (int i = 0; i < SVI_BOOST_BLOCKS; i++)
+            taken += (double)s.size[i];
+        const double most = svi_boost_memory(&o, t.n, t.d);
+        assert_true(taken + svi_forest_memory(&f) <= most);
+        assert_true(svi_boost_memory(&o, t.n + 1, t.d) >= most && svi_boost_memory(&o, t.n, t.d + 1) >= most);
+        assert_true(svi_boost_cost(&o, t.n + 1, t.d) >= svi_boost_cost(&o, t.n, t.d));
+        assert_true(svi_boost_cost(&o, t.n, t.d + 1) >= svi_boost_cost(&o, t.n, t.d));
+        svi_boost_scratch_clear(&s);
+        svi_forest_clear(&f);
+    }
+}
+
 static void sizes_out_of_range_are_refused(void **unused) {
     (void)unused;
     const struct svi_boost_options good = svi_boost_defaults(SVS_CLASSIFY, 2);
@@ -534,6 +561,7 @@ int main(void) {
         cmocka_unit_test(each_round_lowers_the_loss),
         cmocka_unit_test(parity_of_three_signs_is_learned),
         cmocka_unit_test(no_rows_do_harm),
+        cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(sizes_out_of_range_are_refused),
     };
     seed.state = 28;
