@@ -16,7 +16,8 @@
  * all rows fit 32 bits; a bin holds both sums in one 64-bit word. Integer sums do not depend on their order:
  * the same rows in the same order give the same forest, bit for bit, on every instruction set.
  *
- * COST. svi_boost_cost counts bin updates, .6 to .9 ns each from 5,000 rows on (make bench ONLY=trees).
+ * COST. svi_boost_cost counts bin updates, .4 to .7 ns each from 20,000 rows on, 1.2 at 200 (make bench
+ * ONLY=trees).
  * Memory: svi_boost_memory. */
 #ifndef SVI_BOOST_H
 #define SVI_BOOST_H
