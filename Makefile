@@ -29,7 +29,7 @@ CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno -ffp-c
 LDLIBS_LIB   = -lopenblas -lmsgpackc -lz -lxxhash -lm
 LDLIBS_ALL   = $(LDLIBS_LIB) -lzmq -lyaml -llmdb -lpthread
 
-LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features learner solver novelty wire formats store))) $(wildcard src/client/outbox*.c)
+LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg trees data features learner solver novelty wire formats store))) $(wildcard src/client/outbox*.c)
 APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,quality config alerts bank refit engine fleet state net client server report cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
@@ -50,7 +50,11 @@ ifeq ($(shell uname -m),x86_64)
 $(BUILD)/obj/src/linalg/kernels_avx512.o: ISA = -O3 -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 -ffp-contract=fast
 $(BUILD)/obj/src/linalg/kernels_avx2.o:   ISA = -O3 -mavx2 -mfma -ffp-contract=fast
 $(BUILD)/obj/src/linalg/quads_avx2.o:     ISA = -O3 -mavx2
+$(BUILD)/obj/src/trees/forest_masks_avx512.o: ISA = -O3 -mavx512f -mavx512bw -mavx512vl -mavx512dq
+$(BUILD)/obj/src/trees/boost_loops_avx512.o: ISA = -O3 -mavx512f -mavx512dq -mavx512vl -mprefer-vector-width=512
+$(BUILD)/obj/src/trees/boost_loops_avx2.o: ISA = -O3 -mavx2 -Wno-psabi
 endif
+$(BUILD)/obj/src/trees/boost_loops_generic.o: ISA = -O3 -Wno-psabi
 $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
 $(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -Wno-psabi
 # Loops along the columns of a row.

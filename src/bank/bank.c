@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "bank/bank_internal.h"
+#include "bank/member_trees.h"
 #include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
@@ -49,9 +50,15 @@ static const struct svi_member_part *bank_next(const svi_bank *b, int *i) {
     return *i < b->c.part_count ? &b->part[(*i)++] : NULL;
 }
 
+/* What a sample costs by the table; whenever members, features or classes have changed. */
+static void bank_price(svi_bank *b) {
+    b->c.cost = 1000 * svi_members_estimate(b->on, b->c.d, b->c.classes);
+}
+
 /* Makes exactly the members of `on` run and frees the memory of all others. */
 static void bank_run(svi_bank *b, uint32_t on) {
     b->on = on;
+    bank_price(b);
     for (int i = 0; i < b->c.part_count; i++) {
         struct svi_member_part *p = &b->part[i];
         p->on = 0;
@@ -198,6 +205,7 @@ static struct svi_member_context bank_context(const struct svi_bank_options *o, 
     return (struct svi_member_context){.host = &o->host,
                                        .seed = o->seed,
                                        .regress = o->host.task == SVS_REGRESS,
+                                       .threads = !o->in_place,
                                        .d = d,
                                        .classes = classes};
 }
@@ -245,6 +253,7 @@ void svi_bank_free(svi_bank **pb) {
 void svi_bank_know_classes(svi_bank *b, int classes) {
     const struct svi_member_part *p;
     b->c.classes = classes > b->c.classes ? classes : b->c.classes;
+    bank_price(b);
     for (int i = 0; !b->c.regress && (p = bank_next(b, &i));)
         if (p->ops->add_classes)
             p->ops->add_classes(p);
@@ -283,6 +292,7 @@ svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err) {
     bank_run(b, b->on & svi_members_choose(b->o.host.task, d, b->c.classes, b->o.budget));
     SVI_TRY(bank_widen(b, d, err));
     b->c.d = d;
+    bank_price(b);
     return SVS_OK;
 }
 
@@ -364,6 +374,14 @@ const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, i
     if (class_count)
         *class_count = b->c.class_count;
     return svi_bank_runs(b, member) ? svi_bank_of(b, member) : NULL;
+}
+
+struct svi_tree_waits svi_bank_tree_waits(const svi_bank *b) {
+    return svi_member_trees_waits(&b->c);
+}
+
+void svi_bank_delay_fits(svi_bank *b, int microseconds) {
+    svi_member_trees_delay(&b->c, microseconds);
 }
 
 double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {

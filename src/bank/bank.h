@@ -11,6 +11,7 @@
  *  - member_fourier_exact.c: least squares on Fourier features and the row, over all samples;
  *  - member_nearest.c: the nearest of the last 200, 1000 and 5000 rows;
  *  - member_last.c: for a regression, the last target;
+ *  - member_trees.c: boosted trees fitted to the last 5000 rows, and to all kept, refitted on a worker;
  *  - member_gaussian.c: for classes, a normal density for each class.
  *
  * Layers combine the members' scores of a row into one score a class. The first has four experts:
@@ -38,6 +39,7 @@
 #ifndef SVI_BANK_H
 #define SVI_BANK_H
 
+#include "bank/tree_fits.h"
 #include "base/archive.h"
 #include "base/follower.h"
 #include "learner/learner_held.h"
@@ -49,6 +51,7 @@ struct svi_bank_options {
     svs_options host;
     double budget; /* microseconds a sample; 0 = by d (svi_members_budget) */
     uint64_t seed;
+    bool in_place; /* no threads: one of very many banks. Results are the same */
 };
 
 /* A bank for a host of d features that has learned nothing. NULL: SVS_NO_MEMORY. Owner: the caller. */
@@ -107,6 +110,12 @@ svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member);
 /* A member's scores of the last row scored: *rows values for *class_count classes (both may be NULL).
  * NULL: the member does not run. */
 const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, int *class_count);
+
+/* The waits of the stream for fits of boosted trees, since the bank was made. */
+struct svi_tree_waits svi_bank_tree_waits(const svi_bank *b);
+
+/* For tests: each fit of boosted trees takes at least so long from now on. */
+void svi_bank_delay_fits(svi_bank *b, int microseconds);
 
 /* For tests. NULL when each part has the host's features and classes, holds no sample that the host has
  * removed, and differs by at most `error` from a fresh solve on what it holds (INFINITY: not checked);

@@ -12,6 +12,7 @@
 
 #include "bank/bank_internal.h"
 #include "bank/member_block.h"
+#include "bank/member_trees.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 
@@ -28,7 +29,8 @@ static bool weights_reserve(struct svi_bank_weights *w, size_t count) {
         if (!of)
             return false;
         svi_free(w->of);
-        *w = (struct svi_bank_weights){of, count};
+        w->of = of;
+        w->capacity = count;
     }
     return true;
 }
@@ -112,6 +114,49 @@ static void describe_mixture(const svi_bank *b, struct svi_bank_description *t) 
     }
 }
 
+/* The forests, where they run. Their nodes are packed into memory of `w`. */
+static svs_code describe_trees(const svi_bank *b, struct svi_bank_weights *w, struct svi_bank_description *t,
+                               svs_error *err) {
+    const struct svi_member_part *p = svi_member_part_of(&b->c, &svi_member_trees);
+    for (int k = 0; p->on && k < SVI_BANK_FORESTS; k++) {
+        struct svi_member_forest from;
+        svi_member_trees_forest(&b->c, k, &from);
+        if (from.of->rows == 0)
+            continue;
+        if (!w->trees && !(w->trees = svi_alloc(sizeof *w->trees)))
+            return svi_fail_memory(err, "the trees of a bank");
+        struct svi_forest_description *f = &t->forest[t->forest_count++];
+        *f = (struct svi_forest_description){.member = svi_members[p->first + k].name,
+                                             .version = from.version,
+                                             .rows = from.of->rows,
+                                             .trees = from.of->trees,
+                                             .base = from.of->base,
+                                             .first = from.of->first,
+                                             .size = (size_t)from.of->count * SVI_FOREST_NODE};
+        if (f->size <= SVI_BANK_TREE_BYTES) {
+            svi_free(w->trees->nodes[k]);
+            if (!(w->trees->nodes[k] = svi_alloc_plain(f->size + 1)))
+                return svi_fail_memory(err, "the trees of a bank");
+            svi_forest_pack(from.of, w->trees->nodes[k]);
+            f->nodes = w->trees->nodes[k];
+        }
+        if (from.masked) {
+            svi_free(w->trees->zero[k]);
+            if (!(w->trees->zero[k] = svi_alloc_plain_array((size_t)from.columns, sizeof *w->trees->zero[k])))
+                return svi_fail_memory(err, "the trees of a bank");
+            for (int j = 0; j < from.columns; j++)
+                if (from.masked[j])
+                    w->trees->zero[k][f->zero_count++] = j;
+            f->zero = w->trees->zero[k];
+        }
+        t->origin = from.origin;
+        t->origins = from.origins;
+        t->target_origin = from.target_origin;
+        t->sure = from.sure;
+    }
+    return SVS_OK;
+}
+
 svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank_weights *w,
                            struct svi_bank_description *t, svs_error *err) {
     const struct svi_block *fourier = svi_member_block_fourier(&b->c);
@@ -147,16 +192,30 @@ svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank
     describe_experts(b, t);
     if (b->mixture)
         describe_mixture(b, t);
-    return SVS_OK;
+    return describe_trees(b, w, t, err);
+}
+
+void svi_bank_weights_sent(struct svi_bank_weights *w, struct svi_bank_description *t) {
+    for (int i = 0; i < t->forest_count; i++) {
+        struct svi_forest_description *f = &t->forest[i];
+        f->sent = w->trees->sent[i] == f->version;
+        w->trees->sent[i] = f->version;
+    }
 }
 
 void svi_bank_weights_clear(struct svi_bank_weights *w) {
     svi_free(w->of);
+    for (int k = 0; w->trees && k < SVI_BANK_FORESTS; k++) {
+        svi_free(w->trees->nodes[k]);
+        svi_free(w->trees->zero[k]);
+    }
+    svi_free(w->trees);
     *w = (struct svi_bank_weights){0};
 }
 
 double svi_bank_weights_memory(int d, int classes) {
-    return 8.0 * OWN_WEIGHTS * (classes > 2 ? classes : 1) * (d + 1);
+    return 8.0 * OWN_WEIGHTS * (classes > 2 ? classes : 1) * (d + 1) + (double)sizeof(struct svi_bank_trees) +
+           SVI_BANK_FORESTS * ((double)SVI_BANK_TREE_BYTES + 4.0 * (d + 1));
 }
 
 void svi_bank_member_table(const svi_bank *b, struct svi_member_scores *m) {

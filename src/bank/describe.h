@@ -9,7 +9,18 @@
 struct svi_bank_weights {
     double *of;
     size_t capacity;
+    struct svi_bank_trees *trees; /* NULL: none were described yet */
 };
+
+/* The same for boosted trees, by forest. */
+struct svi_bank_trees {
+    int64_t sent[SVI_BANK_FORESTS];   /* version that subscribers have; a new process sends it once more */
+    uint8_t *nodes[SVI_BANK_FORESTS]; /* packed */
+    int32_t *zero[SVI_BANK_FORESTS];  /* masked columns */
+};
+
+/* Marks in the description which forests were sent before, and remembers that all are now. */
+void svi_bank_weights_sent(struct svi_bank_weights *w, struct svi_bank_description *t);
 
 /* Fills `t` except version and serves. What it points to is valid until host, bank or `w` change.
  * SVS_NO_MEMORY. */

@@ -29,6 +29,8 @@ struct svi_member_context {
     const svs_options *host; /* its max_features and max_classes are the upper bounds of d and classes */
     uint64_t seed;
     bool regress;
+    bool threads;   /* work may be prepared on a thread */
+    double cost;    /* nanoseconds a sample of all members that run, by the table of costs */
     int d, classes; /* of every member; a regression has 0 classes */
     int stride;     /* distance between the scores of two members; `rows` of them are used */
     const struct svi_member_part *part;

@@ -7,6 +7,7 @@
 
 #include "bank/member_block.h"
 #include "bank/member_nearest.h"
+#include "bank/member_trees.h"
 #include "bank/windows.h"
 
 /* Declared here, because only this table uses them. */
@@ -20,6 +21,7 @@ extern const struct svi_member_ops svi_member_fourier_exact, svi_member_last, sv
 #define FOURIER  &svi_member_fourier
 #define EXACT    &svi_member_fourier_exact
 #define LAST     &svi_member_last
+#define TREES    &svi_member_trees
 #define GAUSSIAN &svi_member_gaussian
 
 #define CLASSES (1 << SVS_CLASSIFY)
@@ -31,36 +33,38 @@ extern const struct svi_member_ops svi_member_fourier_exact, svi_member_last, sv
 const struct svi_member svi_members[] = {
     /* name, kinds, windows, table, requires, tasks, turn, features, cost */
     {"alsvm-5000", {"alsvm"}, {5000, 5000}, NULL, NULL, BOTH, 1, 0, {250, 1, 0.09, 10, 0.5}},
-    {"alsvm-50", {"alsvm"}, {50, 50}, WINDOWS, NULL, BOTH, 11, 24, {250, 1, 0.09, 10, 0.5}},
+    {"alsvm-50", {"alsvm"}, {50, 50}, WINDOWS, NULL, BOTH, 12, 24, {250, 1, 0.09, 10, 0.5}},
     {"alsvm-200", {"alsvm"}, {200, 200}, WINDOWS, NULL, BOTH, 4, 99, {250, 1, 0.09, 10, 0.5}},
     {"alsvm-1000", {"alsvm"}, {1000, 1000}, WINDOWS, NULL, BOTH, 2, 0, {250, 1, 0.09, 10, 0.5}},
     {"alsvm-all", {"alsvm"}, {0, 0}, WINDOWS, NULL, BOTH, 5, 0, {200, 1, 0.06, 10, 0.5}},
     {"alsvm-fading", {"alsvm"}, {0, 0}, WINDOWS, NULL, TARGETS, 6, 0, {200, 1, 0.06, 10, 0.5}},
-    {"falsvm-all", {"falsvm"}, {0, 0}, WINDOWS, NULL, CLASSES, 10, 0, {150, 1, 0.04, 10, 0.5}},
+    {"falsvm-all", {"falsvm"}, {0, 0}, WINDOWS, NULL, CLASSES, 11, 0, {150, 1, 0.04, 10, 0.5}},
     {"pa-1", {"pa", "nlms"}, {-1, -1}, RAW, NULL, BOTH, 3, 0, {60, 1, 0, 10, 1.2}},
     {"pa-0.01", {"pa", "nlms"}, {-1, -1}, RAW, NULL, BOTH, 3, 0, {0}},
     {"adagrad", {"adagrad"}, {-1, -1}, RAW, NULL, CLASSES, 3, 0, {0}},
     {"products-0.3", {"products"}, {-1, -1}, PRODUCTS, NULL, BOTH, 7, 60, {60, 0.4, 0, 5, 0.35, 1}},
     {"products-0.03", {"products"}, {-1, -1}, PRODUCTS, NULL, CLASSES, 7, 60, {0}},
     /* in a regression the mean of three of the last 5000 */
-    {"nearest-200", {"nearest"}, {200, 5000}, NEAREST, NULL, BOTH, 8, 32768, {2600, 120, 0, 5, 0}},
-    {"nearest-1000", {"nearest"}, {1000, 1000}, NEAREST, NULL, BOTH, 8, 32768, {0}},
-    {"nearest-5000", {"nearest"}, {5000, 5000}, NEAREST, NULL, BOTH, 8, 32768, {0}},
-    {"fourier-adagrad", {"fourier"}, {-1, -1}, FOURIER, NULL, BOTH, 9, 0, {300, 20, 0, 350, 0}},
-    {"fourier-pa-0.01", {"fourier"}, {-1, -1}, FOURIER, NULL, CLASSES, 9, 0, {0}},
-    {"fourier-pa-0.001", {"fourier"}, {-1, -1}, FOURIER, NULL, CLASSES, 9, 0, {0}},
-    {"fourier-least-squares", {"fourier"}, {0, 0}, EXACT, FOURIER, BOTH, 12, 0, {1900, 15, 0.035, 40, 0.3}},
+    {"nearest-200", {"nearest"}, {200, 5000}, NEAREST, NULL, BOTH, 9, 32768, {2600, 120, 0, 5, 0}},
+    {"nearest-1000", {"nearest"}, {1000, 1000}, NEAREST, NULL, BOTH, 9, 32768, {0}},
+    {"nearest-5000", {"nearest"}, {5000, 5000}, NEAREST, NULL, BOTH, 9, 32768, {0}},
+    {"fourier-adagrad", {"fourier"}, {-1, -1}, FOURIER, NULL, BOTH, 10, 0, {300, 20, 0, 350, 0}},
+    {"fourier-pa-0.01", {"fourier"}, {-1, -1}, FOURIER, NULL, CLASSES, 10, 0, {0}},
+    {"fourier-pa-0.001", {"fourier"}, {-1, -1}, FOURIER, NULL, CLASSES, 10, 0, {0}},
+    {"fourier-least-squares", {"fourier"}, {0, 0}, EXACT, FOURIER, BOTH, 13, 0, {1900, 15, 0.035, 40, 0.3}},
     {"last", {"last"}, {-1, -1}, LAST, NULL, TARGETS, 1, 0, {0}},
-    {"gaussian-500", {"gaussian"}, {-1, -1}, GAUSSIAN, NULL, CLASSES, 13, 0, {80, 16, 0, 40, 15}},
-    {"gaussian-all", {"gaussian"}, {-1, -1}, GAUSSIAN, NULL, CLASSES, 13, 0, {0}},
+    {"trees-5000", {"trees"}, {5000, 5000}, TREES, NULL, BOTH, 8, 0, {150, 3, 0, 260, 0}},
+    {"trees-all", {"trees"}, {20000, 20000}, TREES, NULL, BOTH, 8, 0, {0}},
+    {"gaussian-500", {"gaussian"}, {-1, -1}, GAUSSIAN, NULL, CLASSES, 14, 0, {80, 16, 0, 40, 15}},
+    {"gaussian-all", {"gaussian"}, {-1, -1}, GAUSSIAN, NULL, CLASSES, 14, 0, {0}},
 };
 const int svi_member_count = (int)(sizeof svi_members / sizeof *svi_members);
 _Static_assert(sizeof svi_members / sizeof *svi_members <= SVI_MEMBERS_MAX, "each member has a bit");
 
 /* The order of member_ops.h: Fourier least squares reads rows of the neighbours and features of the
  * Fourier block. A row is scored from last to first, so the block stands after the member that reads it. */
-const struct svi_member_ops *const svi_member_parts[] = {WINDOWS,  NEAREST, EXACT, RAW,
-                                                         PRODUCTS, FOURIER, LAST,  GAUSSIAN};
+const struct svi_member_ops *const svi_member_parts[] = {WINDOWS, NEAREST, EXACT, RAW,     PRODUCTS,
+                                                         FOURIER, LAST,    TREES, GAUSSIAN};
 const int svi_member_part_count = (int)(sizeof svi_member_parts / sizeof *svi_member_parts);
 _Static_assert(sizeof svi_member_parts / sizeof *svi_member_parts <= SVI_PARTS_MAX, "a bank holds all parts");
 

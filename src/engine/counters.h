@@ -88,6 +88,10 @@
       "accuracy of the online model over the last samples that both models scored, up to 1000")              \
     X(ACCURACY_REFIT, accuracy_refit, NUMBER, "share, 0 to 1",                                               \
       "accuracy of the refit over the same samples")                                                         \
+    X(TREE_FITS, tree_fits, COUNT, "fits", "of boosted trees that were taken up (method auto)")              \
+    X(TREE_WAITS, tree_waits, COUNT, "fits", "of these that were not ready in time: the stream waited")      \
+    X(TREE_WAIT_SECONDS, tree_wait_seconds, NUMBER, "s", "that the stream waited for them in total")         \
+    X(TREE_WAIT_LONGEST, tree_wait_longest, NUMBER, "s", "that it waited at most at once")                   \
     X(RATE, rate, NUMBER, "samples/s", "accepted recently, smoothed")                                        \
     X(UPTIME, uptime, NUMBER, "s", "since the first stats or status")                                        \
     X(MEMORY_PREDICTED, memory_predicted, NUMBER, "bytes",                                                   \

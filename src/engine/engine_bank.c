@@ -19,7 +19,10 @@
 #include "learner/owned_model.h"
 
 svi_bank *svi_engine_make_bank(const struct svi_settings *s, const svs_options *host, int d, svs_error *err) {
-    const struct svi_bank_options o = {.host = *host, .budget = s->auto_budget, .seed = (uint64_t)s->seed};
+    const struct svi_bank_options o = {.host = *host,
+                                       .budget = s->auto_budget,
+                                       .seed = (uint64_t)s->seed,
+                                       .in_place = svi_settings_keyed(s)};
     return svi_bank_new(&o, d, err);
 }
 

@@ -277,6 +277,7 @@ static void publish_bank(struct svi_engine *e) {
     struct svi_event event;
     if (!e->common->muted && svi_engine_bank_event(e, &description, &event, NULL) == SVS_OK) {
         e->seq[SVI_TOPIC_BANK] = event.seq;
+        svi_bank_weights_sent(&e->bank_weights, &description);
         svi_publish(e, &event);
     }
 }
@@ -368,6 +369,11 @@ static void take_refits(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_REFIT_OBJECTIVE].number = b->done ? b->model.objective : NAN;
     of[SVI_COUNTER_REFIT_GAP].number = b->done ? b->model.gap : NAN;
     of[SVI_COUNTER_REFIT_MILLISECONDS].number = b->done ? b->model.milliseconds : NAN;
+    const struct svi_tree_waits trees = e->bank ? svi_bank_tree_waits(e->bank) : (struct svi_tree_waits){0};
+    of[SVI_COUNTER_TREE_FITS].count = trees.fits;
+    of[SVI_COUNTER_TREE_WAITS].count = trees.count;
+    of[SVI_COUNTER_TREE_WAIT_SECONDS].number = trees.seconds;
+    of[SVI_COUNTER_TREE_WAIT_LONGEST].number = trees.longest;
     svi_refit_policy_quality(b, &of[SVI_COUNTER_ACCURACY_ONLINE].number,
                              &of[SVI_COUNTER_ACCURACY_REFIT].number);
 }

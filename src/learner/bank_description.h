@@ -29,6 +29,23 @@ struct svi_member_description {
     int fourier;                        /* number of its random Fourier features; 0: none */
 };
 
+#define SVI_BANK_FORESTS    2
+#define SVI_BANK_TREE_BYTES (480 << 10) /* nodes of a forest that an event has room for */
+
+/* Boosted trees of a member (trees/forest.h has their packed form). */
+struct svi_forest_description {
+    const char *member;
+    int64_t version; /* number of the labelled sample after which their fit began */
+    int rows, trees; /* scores; trees, of which each `rows` in turn add to one score each */
+    const double *base;
+    const int32_t *first; /* trees: index of the first node of each */
+    const uint8_t *nodes; /* NULL: too many for an event */
+    size_t size;          /* bytes of the nodes */
+    const int32_t *zero;  /* columns that count as 0, because they were renewed after the fit */
+    int zero_count;
+    bool sent; /* an earlier event has had the nodes */
+};
+
 struct svi_expert_description {
     const char *name;
     int64_t window;      /* of a stack: samples, 0 = all; -1: not a stack */
@@ -64,6 +81,13 @@ struct svi_bank_description {
     int fourier;                /* random features drawn; 0: none yet, or no member uses them */
     uint64_t seed;
     double spread; /* of the rows, from which the frequencies follow */
+    bool brief;    /* put no nodes of forests that were sent before */
+    int forest_count;
+    struct svi_forest_description forest[SVI_BANK_FORESTS];
+    const double *origin; /* of the columns of the trees: a row is x - origin in single precision */
+    int origins;
+    double target_origin; /* of a regression, whose column 0 is the last target; it is added to the score */
+    double sure;          /* limit of the trees' scores */
 };
 
 /* The scores of the members for a sample, `rows` each. */

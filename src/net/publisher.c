@@ -237,6 +237,15 @@ static svs_code publish_of_key(svi_publisher *p, const struct topic *t, const st
     return SVS_OK;
 }
 
+/* The bank without the trees that subscribers have; what is retained, for later subscribers, has them all. */
+static svs_code publisher_encode_bank(const struct svi_event *e, struct svi_bytes *payload) {
+    struct svi_bank_description bank = *e->as.bank;
+    struct svi_event brief = *e;
+    bank.brief = true;
+    brief.as.bank = &bank;
+    return publisher_encode(&brief, payload);
+}
+
 svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
     struct topic *t = &p->topics[e->topic];
     if (e->key && e->key[0])
@@ -249,7 +258,12 @@ svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
     /* a bank is large and rarely subscribed to; its size alone must not shrink the queue */
     if (e->topic != SVI_TOPIC_BANK || t->prefixes > 0)
         limit_queue(p, payload->size);
-    if (t->prefixes > 0)
-        send_message(p, t->name, t->length, payload);
+    if (t->prefixes == 0)
+        return SVS_OK;
+    if (e->topic == SVI_TOPIC_BANK && !e->payload) {
+        payload = &p->payload;
+        SVI_TRY(publisher_encode_bank(e, payload));
+    }
+    send_message(p, t->name, t->length, payload);
     return SVS_OK;
 }

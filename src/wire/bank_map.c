@@ -64,6 +64,41 @@ static void put_bank_mixed(struct svi_pack *p, const struct svi_bank_description
     svi_pack_close(p, map);
 }
 
+/* A forest's nodes are left out where an earlier event had them. */
+static void put_bank_forest(struct svi_pack *p, const struct svi_forest_description *f, bool brief) {
+    const struct svi_open_map map = svi_pack_open(p);
+    svi_put_text(p, "name", f->member);
+    svi_put_int(p, "version", f->version);
+    if (f->nodes && !(brief && f->sent)) {
+        svi_put_doubles(p, "base", f->base, (size_t)f->rows);
+        svi_put_array(p, "first", (size_t)f->trees);
+        for (int i = 0; i < f->trees; i++)
+            svi_pack_int(p, f->first[i]);
+        svi_pack_key(p, "nodes");
+        svi_pack_bin(p, f->nodes, f->size);
+    }
+    if (f->zero_count > 0) {
+        svi_put_array(p, "zero", (size_t)f->zero_count);
+        for (int i = 0; i < f->zero_count; i++)
+            svi_pack_int(p, f->zero[i]);
+    }
+    svi_pack_close(p, map);
+}
+
+static void put_bank_trees(struct svi_pack *p, const struct svi_bank_description *t) {
+    svi_pack_key(p, "trees");
+    const struct svi_open_map map = svi_pack_open(p);
+    svi_put_doubles(p, "origin", t->origin, (size_t)t->origins);
+    if (t->task == SVS_REGRESS)
+        svi_put_real(p, "target", t->target_origin);
+    else
+        svi_put_real(p, "limit", t->sure);
+    svi_put_array(p, "forests", (size_t)t->forest_count);
+    for (int i = 0; i < t->forest_count; i++)
+        put_bank_forest(p, &t->forest[i], t->brief);
+    svi_pack_close(p, map);
+}
+
 void svi_put_bank(struct svi_pack *p, const struct svi_bank_description *t) {
     svi_put_uint(p, "version", t->version);
     svi_put_bool(p, "serves", t->serves);
@@ -89,6 +124,8 @@ void svi_put_bank(struct svi_pack *p, const struct svi_bank_description *t) {
     /* The standardisation z = clip((x - mean) scale), which the Fourier features are drawn for. */
     svi_put_doubles(p, "mean", t->mean, (size_t)t->d);
     svi_put_doubles(p, "scale", t->scale, (size_t)t->d);
+    if (t->forest_count > 0)
+        put_bank_trees(p, t);
     if (t->fourier == 0)
         return;
     /* The Fourier features follow from seed, count and spread, so they are not sent. */

@@ -134,7 +134,7 @@ fi
 beside_run() {
     rm -f "$folder/said"
     mkfifo "$folder/said"
-    "$SVMSTREAM" run --in 'tcp://127.0.0.1:*' --out 'tcp://127.0.0.1:*' --ctl 'tcp://127.0.0.1:*' --method alsvm --publish.every 1 \
+    "$SVMSTREAM" run --in 'tcp://127.0.0.1:*' --out 'tcp://127.0.0.1:*' --ctl 'tcp://127.0.0.1:*' $flags --publish.every 1 \
         </dev/null 2>"$folder/said" &
     run=$!
     exec 3<"$folder/said"
@@ -150,12 +150,30 @@ beside_run() {
     return $code
 }
 
+flags="--method alsvm"
 beside_run "$built/subscriber"
 status "the subscriber in C ends well" $? "$folder/subscriber"
 expect "its own scores equal those of the process" "$folder/subscriber" '^(1[0-9][0-9]|200) scores compared, \1 equal$'
 beside_run /usr/bin/python3 "$examples/subscriber.py"
 status "the subscriber in Python ends well" $? "$folder/subscriber"
 expect "its own scores equal those of the process" "$folder/subscriber" '^([12][0-9][0-9]|300) scores compared, \1 equal, \1 with the same class$'
+
+# Trees of a bank, walked by a subscriber.
+trees='^[4-9][0-9][0-9] scores of trees compared, [2-9] forests received, largest difference [0-9.]*e-[0-9]+$'
+flags="--novelty none --score.members yes"
+beside_run "$built/bank_trees"
+status "the scores of trees, by a subscriber in C" $? "$folder/subscriber"
+expect "it says how near they are" "$folder/subscriber" "$trees"
+beside_run /usr/bin/python3 "$examples/bank_trees.py"
+status "the scores of trees, by a subscriber in Python" $? "$folder/subscriber"
+expect "it says how near they are" "$folder/subscriber" "$trees"
+four_classes() { /usr/bin/python3 "$examples/bank_trees.py" "$1" "$2" 4; }
+beside_run four_classes
+status "those of four classes" $? "$folder/subscriber"
+targets() { /usr/bin/python3 "$examples/bank_trees.py" "$1" "$2" 0; }
+flags="$flags --task regress"
+beside_run targets
+status "those of a regression" $? "$folder/subscriber"
 
 # JSON without a library. All of it has come when the status says so.
 json_rows() {
@@ -166,6 +184,7 @@ json_rows() {
         "$SVMSTREAM" ctl --ctl "$ctl" status || return
     done | grep -m 1 -o '"errors":0,.*"seen":500,"labelled":500,"learned":500,'
 }
+flags="--method alsvm"
 beside_run json_rows
 status "the producer of JSON ends well" $? "$folder/subscriber"
 expect "all of its rows are learned" "$folder/subscriber" '"learned":500,'

@@ -23,6 +23,9 @@ struct walk {
     bool words, wild, at_once;
     bool constant; /* some features never change */
     int checks;
+    bool late;            /* fits of trees in the live engine are slow: it waits for each */
+    const svi_bank *slow; /* the bank whose fits are */
+    int64_t fits;         /* times that the live bank was seen with one taken up */
 };
 
 static int walk_pick(struct walk *w, int n) {
@@ -35,7 +38,19 @@ static double walk_uniform(struct walk *w) {
 
 /* ---- both engines */
 
+/* A bank that was made since takes its time over fits, too. */
+static void slow_down(struct walk *w) {
+    svi_bank *bank = svi_stream_root(w->live.e)->bank;
+    w->fits += bank && svi_bank_tree_waits(bank).fits > 0;
+    if (!w->late || bank == w->slow)
+        return;
+    w->slow = bank;
+    if (bank)
+        svi_bank_delay_fits(bank, 3000);
+}
+
 static void flush(struct walk *w) {
+    slow_down(w);
     if (w->batch[0])
         say(&w->live, "[%s]", w->batch);
     w->batch[0] = '\0';
@@ -239,7 +254,7 @@ static void walk(const char *const *settings, struct walk with, int steps, uint6
             of_one(&w, "forget");
         else if (what < 95)
             take_up_again(&w);
-        else if (what < 97 && i % 2)
+        else if (what < 97 && i % 2 && !w.late)
             configure(&w);
         else if (what == 97)
             command(&w, "{'op':'prune'}", true);
@@ -260,6 +275,8 @@ static void walk(const char *const *settings, struct walk with, int steps, uint6
             w.classes += with.classes > 2;
     }
     check(&w);
+    if (w.late)
+        assert_true(w.fits > 0); /* some were waited for */
     svi_checkpoint_clear(&kept);
     speaker_close(&w.live);
     speaker_close(&w.copy);
@@ -290,6 +307,12 @@ WALK(a_regression, 600, WITH(.features = 2, .most = 5, .classes = 4, .at_once = 
      "labels.ttl", "40")
 WALK(a_wild_regression, 400, WITH(.features = 2, .most = 5, .classes = 4, .wild = true), "task", "regress",
      "labels.ttl", "40")
+WALK(slow_fits, 800, WITH(.features = 3, .most = 7, .classes = 4, .late = true), "labels.ttl", "40",
+     "publish.every", "30")
+WALK(slow_fits_of_words, 800, WITH(.features = 2, .most = 4, .classes = 2, .words = true, .late = true),
+     "categories.max", "5", "labels.ttl", "40")
+WALK(slow_fits_of_values, 800, WITH(.features = 2, .most = 5, .classes = 4, .late = true), "task", "regress",
+     "labels.ttl", "40")
 WALK(one_class_for_long, 200, WITH(.features = 2, .most = 3, .classes = 1), "labels.ttl", "40")
 WALK(very_many_classes, 300, WITH(.features = 2, .most = 4, .classes = 90), "max.classes", "100",
      "labels.ttl", "40")
@@ -304,6 +327,9 @@ int main(void) {
         cmocka_unit_test(given_weights),
         cmocka_unit_test(a_regression),
         cmocka_unit_test(a_wild_regression),
+        cmocka_unit_test(slow_fits),
+        cmocka_unit_test(slow_fits_of_words),
+        cmocka_unit_test(slow_fits_of_values),
         cmocka_unit_test(one_class_for_long),
         cmocka_unit_test(very_many_classes),
     };
