@@ -339,6 +339,9 @@ const struct svi_setting svi_settings_table[] = {
     NUMBER("key.prior", key_prior, "10", MODEL, 0, 1e6, "samples",
            "a new key starts with the model of all keys, which counts as much as this many samples of its "
            "own; 0 starts from nothing"),
+    WORD("key.shared", key_shared, "yes", MODEL, no_yes,
+         "method auto with keys: one bank learns the rows of all keys, and its score is a member of each key's "
+         "small stack; no gives each key a bank of its own"),
     INTEGER("threads", threads, "0", MODEL, 0, 64, "threads",
             "0 evaluates novelty on a second thread, with the same results; 1 does everything on one thread "
             "(0 and 1 may be changed at any start); from 2 on computations also use this many threads, and "

@@ -36,7 +36,8 @@
 enum svi_in_mode { SVI_INTAKES(X) };
 #undef X
 enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE, SVI_METHOD_AUTO };
-#define SVI_AUTO_WINDOW 5000 /* samples that `method auto` holds */
+#define SVI_AUTO_WINDOW  5000 /* samples that `method auto` holds */
+#define SVI_STACK_WINDOW 96   /* the same for each key with key.shared */
 enum svi_drift_action { SVI_DRIFT_NONE, SVI_DRIFT_SHRINK, SVI_DRIFT_REFIT };
 enum svi_outlier_action { SVI_OUTLIER_CLIP, SVI_OUTLIER_REFUSE, SVI_OUTLIER_TAKE };
 enum svi_columns_new { SVI_COLUMNS_ADD, SVI_COLUMNS_REFUSE };
@@ -132,6 +133,7 @@ struct svi_settings {
     char key[SVI_TEXT_MAX]; /* see svi_settings_keyed */
     int64_t keys_max, keys_memory /* 0: as the machine has (fleet/fleet.h) */, keys_quota;
     double keys_idle, key_prior;
+    int key_shared; /* bool; see svi_settings_stacked */
     int64_t threads; /* see svi_settings_blas_threads, svi_settings_two_threads */
     int64_t seed;
     char state_dir[SVI_TEXT_MAX];
@@ -156,6 +158,12 @@ enum svi_given { SVI_NOT_GIVEN, SVI_GIVEN_AS_DEFAULT, SVI_GIVEN };
  * them; in a message they are the value of `key`. */
 static inline bool svi_settings_keyed(const struct svi_settings *s) {
     return s->key[0] != '\0';
+}
+
+/* Does each key have a small stack over a few members, one of them a bank that all keys share, instead of a bank
+ * of its own? */
+static inline bool svi_settings_stacked(const struct svi_settings *s) {
+    return svi_settings_keyed(s) && s->method == SVI_METHOD_AUTO && s->key_shared;
 }
 
 enum svi_setting_type {

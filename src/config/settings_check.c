@@ -124,7 +124,7 @@ static const char *settings_chosen_of_alsvm(const struct svi_settings *s) {
  * weighted samples; NULL: none does. */
 static const char *settings_without_prior(const struct svi_settings *s) {
     struct svi_class_weights w;
-    if (s->method != SVI_METHOD_ALSVM && s->method != SVI_METHOD_FALSVM)
+    if (s->method != SVI_METHOD_ALSVM && s->method != SVI_METHOD_FALSVM && !svi_settings_stacked(s))
         return "method";
     if (s->window == 0)
         return "window";
@@ -132,6 +132,15 @@ static const char *settings_without_prior(const struct svi_settings *s) {
         return "forget";
     /* An invalid class.weight is reported by its own check. */
     return svi_class_weights_read(s->class_weight, &w, NULL) == SVS_OK && w.rule != SVS_CLASSES_ALIKE
+               ? "class.weight"
+               : NULL;
+}
+
+/* The same for the bank of all keys (key.shared), which concerns method auto alone. */
+static const char *settings_without_shared(const struct svi_settings *s) {
+    struct svi_class_weights w;
+    return s->method == SVI_METHOD_AUTO && svi_class_weights_read(s->class_weight, &w, NULL) == SVS_OK &&
+                   w.rule != SVS_CLASSES_ALIKE
                ? "class.weight"
                : NULL;
 }
@@ -151,6 +160,8 @@ static void settings_settle_keys(struct svi_settings *s) {
         s->keys_quota = s->keys_max; /* standard input has one producer: its quota is the whole */
     if (!svi_settings_given(s, svi_settings_row("method")))
         s->method = SVI_METHOD_ALSVM;
+    if (!svi_settings_given(s, svi_settings_row("key.shared")) && settings_without_shared(s))
+        s->key_shared = false;
     if (!svi_settings_given(s, svi_settings_row("refit")))
         s->refit = SVI_REFIT_NONE;
     if (!svi_settings_given(s, svi_settings_row("max.classes")))
@@ -221,7 +232,8 @@ static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err
 
 /* Settings about keys without keys, and settings that a stream with keys does not support. */
 static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err) {
-    static const char *const of_keys[] = {"keys.max", "keys.memory", "keys.idle", "keys.quota", "key.prior"};
+    static const char *const of_keys[] = {"keys.max",   "keys.memory", "keys.idle",
+                                          "keys.quota", "key.prior",   "key.shared"};
     for (size_t i = 0; !svi_settings_keyed(s) && i < sizeof of_keys / sizeof of_keys[0]; i++)
         if (svi_settings_chosen(s, of_keys[i]) && !svi_settings_is_default(s, svi_settings_row(of_keys[i])))
             return svi_fail(err, SVS_SETTING, "%s is about keys: give --key COLUMN too, or leave it out",
@@ -234,10 +246,14 @@ static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err
                         "none, or leave out key");
     const char *without = s->key_prior > 0 ? settings_without_prior(s) : NULL;
     if (without)
+        return svi_fail(
+            err, SVS_SETTING,
+            "key.prior needs method alsvm or falsvm (or auto with key.shared), a window, forget 1 "
+            "and no class.weight: set key.prior 0, or leave out %s",
+            without);
+    if (s->key_shared && settings_without_shared(s))
         return svi_fail(err, SVS_SETTING,
-                        "key.prior needs method alsvm or falsvm, a window, forget 1 and no class.weight: set "
-                        "key.prior 0, or leave out %s",
-                        without);
+                        "key.shared counts all classes alike: set key.shared no, or leave out class.weight");
     if (svi_settings_chosen(s, "outlier") && s->outlier != SVI_OUTLIER_TAKE)
         return svi_fail(err, SVS_SETTING,
                         "outlier %s is not for a stream with keys, which takes values as they come: set "
@@ -466,12 +482,13 @@ void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
     o->labels_max = (int)s->labels_max;
     if (s->method != SVI_METHOD_AUTO)
         return;
+    const bool stacked = svi_settings_stacked(s);
     /* The learner that holds the samples of a bank has default settings: the members have their own. What
      * concerns task, capacity and late labels stays. */
     const svs_options given = *o;
     svs_options_default(o);
     o->task = given.task;
-    o->window = SVI_AUTO_WINDOW;
+    o->window = stacked ? SVI_STACK_WINDOW : SVI_AUTO_WINDOW;
     o->max_features = given.max_features;
     o->max_classes = given.max_classes;
     o->labels_ttl = given.labels_ttl;

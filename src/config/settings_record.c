@@ -221,6 +221,17 @@ static svs_code change_check_method(const struct svi_settings *s, const struct s
             "method can change between auto, alsvm and falsvm only: start a new state with method %s (in "
             "another state.dir)",
             svi_settings_word("method", changed->method));
+    if (svi_settings_stacked(s) != svi_settings_stacked(changed))
+        return svi_fail(
+            err, SVS_SETTING,
+            "with key.shared, method auto is chosen at the first start: start a new state with method "
+            "%s (in another state.dir)",
+            svi_settings_word("method", changed->method));
+    if (svi_settings_stacked(s) && s->auto_budget != changed->auto_budget)
+        return svi_fail(err, SVS_SETTING,
+                        "with key.shared, auto.budget is that of the first start: start a new state with "
+                        "auto.budget %g (in another state.dir)",
+                        changed->auto_budget);
     if (none && svi_settings_differ_in(s, changed, SVI_CHANGE_RELEARN))
         return svi_fail(
             err, SVS_SETTING,

@@ -71,12 +71,23 @@ void svi_engine_send_to(struct svi_engine *e, svi_sink *sink, void *user) {
     e->user = user;
 }
 
+static bool engine_new_stack_scratch(struct svi_engine_scratch *scratch, const struct svi_settings *s,
+                                     svs_error *err) {
+    if (!svi_settings_stacked(s))
+        return true;
+    scratch->stack = svi_alloc_array(svi_engine_stack_scratch((int)s->max_classes), sizeof *scratch->stack);
+    if (!scratch->stack)
+        svi_fail_memory(err, "the stacks of keys");
+    return scratch->stack;
+}
+
 struct svi_engine_scratch *svi_engine_scratch_new(const struct svi_settings *s, svs_error *err) {
     struct svi_engine_scratch *scratch = svi_alloc(sizeof *scratch);
     if (!scratch)
         svi_fail_memory(err, "the room of a thread");
     else if (svi_settings_keyed(s) &&
              (!(scratch->learner = svi_learner_scratch_new(err)) ||
+              !engine_new_stack_scratch(scratch, s, err) ||
               svi_shape_scratch_init(&scratch->row, (int)s->max_features, err) != SVS_OK))
         svi_engine_scratch_free(&scratch);
     return scratch;
@@ -87,6 +98,7 @@ void svi_engine_scratch_free(struct svi_engine_scratch **s) {
         svi_learner_scratch_free(&(*s)->learner);
         svi_shape_scratch_clear(&(*s)->row);
         svi_shared_scratch_clear(&(*s)->novelty);
+        svi_free((*s)->stack);
     }
     svi_free(*s);
     *s = NULL;
@@ -97,7 +109,11 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
         return SVS_OK;
 
     SVI_TRY(svi_learner_use_scratch(e->learner, s->learner, err));
-    const svs_code code = svi_alert_stage_use_scratch(e->novelty, &s->novelty, err);
+    svs_learner *whole = svi_engine_whole(e);
+    svs_code code = whole ? svi_learner_use_scratch(whole, s->learner, err) : SVS_OK;
+    if (code == SVS_OK && (code = svi_alert_stage_use_scratch(e->novelty, &s->novelty, err)) != SVS_OK &&
+        whole)
+        (void)svi_learner_use_scratch(whole, e->scratch->learner, &(svs_error){SVS_OK, ""});
     /* All of it is in one scratch, or two threads could work in the same one. The way back needs no memory:
      * the former scratch has the capacity still. */
     if (code != SVS_OK) {
@@ -139,6 +155,7 @@ void svi_engine_free(svi_engine **e) {
     svi_free((*e)->carried);
     svi_outliers_free(&(*e)->outliers);
     svi_bank_free(&(*e)->bank);
+    svi_engine_free_stack(*e);
     svi_free((*e)->host_scores);
     svi_free((*e)->gaps);
     svi_free((*e)->names);
@@ -213,14 +230,15 @@ static bool engine_new_bank(struct svi_engine *e, const svs_options *host, svs_e
 /* The windowed figures cover as many samples as are held, up to QUALITY_WINDOW_MAX. The second calibrator is
  * for refits, or with keys, which have none, for the best linear member of a bank. */
 struct svi_quality_options svi_engine_quality_options(const struct svi_settings *s) {
-    const int64_t window = s->window < QUALITY_WINDOW_MAX ? s->window : QUALITY_WINDOW_MAX;
+    const int64_t held = svi_settings_stacked(s) ? SVI_STACK_WINDOW : s->window;
+    const int64_t window = held < QUALITY_WINDOW_MAX ? held : QUALITY_WINDOW_MAX;
     const bool keyed = svi_settings_keyed(s), learns = s->method != SVI_METHOD_NONE;
     double a_day = 0;
     (void)svi_settings_alert_budget_read(s->alert_budget, &a_day, NULL); /* it was checked before */
     return (struct svi_quality_options){
         .task = (svs_task)s->task,
         .probabilities = s->task == SVS_CLASSIFY && learns && s->max_classes > 1,
-        .second = !keyed || s->method == SVI_METHOD_AUTO,
+        .second = !keyed || (s->method == SVI_METHOD_AUTO && !s->key_shared),
         .log_odds = s->method == SVI_METHOD_AUTO && s->serve != SVI_SERVE_LINEAR &&
                     strcmp(s->class_weight, "none") == 0,
         .many = keyed,
@@ -258,7 +276,9 @@ static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) 
                                                    columns > e->schema.shape.d ? columns : e->schema.shape.d,
                                                    e->scratch->learner, err)
                              : svi_learner_new(&o, e->schema.shape.d, NULL, err)) &&
-           (e->s->method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err));
+           (e->s->method != SVI_METHOD_AUTO ||
+            (svi_settings_stacked(e->s) ? svi_engine_new_stack(e, &o, err) == SVS_OK
+                                        : engine_new_bank(e, &o, err)));
 }
 
 struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct svi_engine_setup *setup,
@@ -749,6 +769,8 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
      * calibration. */
     if (e->bank)
         svi_engine_bank_step(e, &sample, time, &step);
+    else if (e->stack)
+        svi_engine_stack_step(e, &sample, time, &step);
     const double *scores = step.scores;
     const int rows = step.rows, class_count = step.class_count;
     svi_refit_policy_score(e->refit, m, &step);
@@ -783,8 +805,10 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     const int classes = svs_learner_class_count(e->learner);
     /* The host moves the row from the waiting samples to the window, so the members score it before that. */
     svi_engine_bank_before_label(e, id);
+    svi_engine_stack_before_label(e, id);
     SVI_TRY(svs_learner_label(e->learner, id, y, e->time, &step, err));
     svi_engine_bank_label(e, id, y, e->time, step.label);
+    svi_engine_stack_label(e, id, y, e->time, &step);
     svi_engine_report_twin_classes(e, classes, e->event_ts);
     svi_engine_note_held(e);
     const double *row = svi_learner_newest(e->learner); /* of this sample; NULL without a window */
@@ -811,6 +835,7 @@ static svs_code engine_forget(struct svi_engine *e, svs_value id, int *count, sv
     SVI_TRY(check_command(e, "forget", id, err));
     if (e->bank)
         svi_bank_forget(e->bank, e->learner, id, e->time);
+    svi_engine_stack_forget(e, id);
     return svs_learner_forget(e->learner, id, e->time, count, err);
 }
 
@@ -945,6 +970,7 @@ void svi_engine_reset(svi_engine *e) {
     svs_learner_reset(e->learner);
     if (e->bank)
         svi_bank_reset(e->bank);
+    svi_engine_stack_reset(e);
     svi_engine_end_drift(e, why);
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(e->refit);

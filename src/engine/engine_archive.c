@@ -96,6 +96,10 @@ static bool has_bank(const struct svi_engine *e) {
     return e->bank;
 }
 
+static bool has_stack(const struct svi_engine *e) {
+    return e->stack;
+}
+
 static void archive_metrics(struct svi_archive *a, struct svi_engine *e) {
     svi_metrics_archive(a, e->quality_stage.metrics);
 }
@@ -242,6 +246,7 @@ static const struct {
     {"prior", true, archive_prior, has_prior, true},
     {"outliers", true, archive_outliers, has_outliers, false},
     {"units", false, archive_units, has_units, true},
+    {"stack", true, svi_engine_stack_archive, has_stack, false},
 };
 
 #define PACKED_HEAD 5 /* bytes: index, size of the body */

@@ -28,6 +28,8 @@ svi_bank *svi_engine_make_bank(const struct svi_settings *s, const svs_options *
 
 double svi_engine_bank_memory(const struct svi_settings *s, const svs_options *host, int d, int classes) {
     const struct svi_bank_options o = {.host = *host, .budget = s->auto_budget};
+    if (svi_settings_stacked(s))
+        return svi_engine_stack_memory(s, host, d, classes);
     return s->method == SVI_METHOD_AUTO
                ? svi_bank_memory(&o, d, classes) + svi_bank_weights_memory(d, classes)
                : 0;
@@ -251,6 +253,11 @@ bool svi_engine_bank_members(const struct svi_engine *e, struct svi_member_score
 svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_description *description,
                                struct svi_event *event, svs_error *err) {
     const uint64_t models = e->seq[SVI_TOPIC_MODEL];
+    if (e->stack)
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "with key.shared a key has no bank of its own to publish: its score is made of its model, "
+            "its last labels and a bank of all keys; key.shared no gives each key a bank");
     if (!e->bank)
         return svi_fail(err, SVS_UNAVAILABLE, "method %s has no bank: it is what method auto learns with",
                         svi_settings_word("method", e->s->method));

@@ -66,6 +66,8 @@ void svi_engine_leave_unscaled(struct svi_engine *e, int feature) {
     svs_learner_unscaled(e->learner, feature);
     if (e->bank)
         svi_bank_unscaled(e->bank, feature);
+    if (svi_engine_whole(e))
+        svs_learner_unscaled(svi_engine_whole(e), feature);
 }
 
 /* Adds columns to the host, then to the bank. The host decides: a bank without memory to follow is asked
@@ -106,6 +108,8 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
         if (j >= before)
             continue;
         svi_learner_renew(e->learner, j);
+        if (svi_engine_whole(e) && j < svs_learner_dimension(svi_engine_whole(e)))
+            svi_learner_renew(svi_engine_whole(e), j);
         if (j < svi_learner_placed(e->learner)) /* its identity in the prior has changed as well */
             code = columns_place_one(e, j, err);
         if (e->bank)

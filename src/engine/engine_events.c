@@ -78,7 +78,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
                                   : step->class_count < 2 ? step->class_count
                                                           : 2; /* a refit that serves may know fewer */
     event->as.score.version = step->version;
-    event->as.score.bank = e->bank && e->s->serve != SVI_SERVE_LINEAR;
+    event->as.score.bank = svi_engine_is_ensemble(e) && e->s->serve != SVI_SERVE_LINEAR;
     event->as.score.members = svi_engine_bank_members(e, &e->scratch->members) ? &e->scratch->members : NULL;
     if (e->quality_stage.ranged) {
         svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
@@ -237,6 +237,7 @@ svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
     SVI_TRY(e->bank ? svi_engine_bank_model(e, m, err) : svs_learner_model(e->learner, m, err));
     if (e->refit->serves)
         take_refit(e, m);
+    m->elsewhere = m->elsewhere || (e->stack && e->s->serve != SVI_SERVE_LINEAR);
     m->seen = e->kept[SVI_KEPT_SEEN];
     m->calibration = svi_quality_stage_law(&e->quality_stage, m);
     return SVS_OK;
@@ -408,7 +409,9 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
 /* Figures that are texts: which model serves, why the last refit failed, why novelty is off. */
 static int put_words(const struct svi_engine *e, struct svi_figure *out) {
     const struct svi_refit_policy *b = e->refit;
-    const char *const online = !e->bank ? "online" : e->s->serve == SVI_SERVE_LINEAR ? "linear" : "bank";
+    const char *const online = !svi_engine_is_ensemble(e)        ? "online"
+                               : e->s->serve == SVI_SERVE_LINEAR ? "linear"
+                                                                 : "bank";
     const char *const words[][2] = {{"serving", !b->serves  ? online
                                                 : b->loaded ? "loaded"
                                                             : "refit"},

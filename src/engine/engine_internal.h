@@ -127,6 +127,39 @@ bool svi_engine_bank_members(const struct svi_engine *e, struct svi_member_score
 /* The model of the best linear member. */
 svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *err);
 
+/* ---- engine_stack.c: the small stack of a key (bank/key_stack.h) */
+
+/* Does the score of a sample come from more than the learner? */
+static inline bool svi_engine_is_ensemble(const struct svi_engine *e) {
+    return e->bank || e->stack;
+}
+
+void svi_engine_free_stack(struct svi_engine *e);
+svs_code svi_engine_new_stack(struct svi_engine *e, const svs_options *host, svs_error *err);
+double svi_engine_stack_memory(const struct svi_settings *s, const svs_options *host, int d, int classes);
+
+/* Doubles of scratch that a stack needs. */
+size_t svi_engine_stack_scratch(int max_classes);
+
+/* After the host has taken a sample: replaces the scores in *step, and learns the sample if it has a label.
+ */
+void svi_engine_stack_step(struct svi_engine *e, const svs_sample *s, double time, svs_step *step);
+
+/* Around a late label: the members score its sample before the host learns it, and learn it after that. */
+void svi_engine_stack_before_label(struct svi_engine *e, svs_value id);
+void svi_engine_stack_label(struct svi_engine *e, svs_value id, svs_value y, double time, svs_step *step);
+
+/* Before the host removes its samples of this id. */
+void svi_engine_stack_forget(struct svi_engine *e, svs_value id);
+void svi_engine_stack_reset(struct svi_engine *e);
+
+/* After the host has dropped features or classes: the other members begin again. */
+void svi_engine_stack_pruned(struct svi_engine *e);
+
+/* The score of row x (d values), one value for each row of the model; nothing changes. */
+void svi_engine_stack_peek(struct svi_engine *e, const double *x, double *scores);
+void svi_engine_stack_archive(struct svi_archive *a, struct svi_engine *e);
+
 /* ---- engine_rules.c: the plain rules */
 
 /* Runs the rules on an accepted row; the report publishes what they open or close. */

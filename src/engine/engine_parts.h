@@ -9,6 +9,7 @@
 #include "base/archive.h"
 #include "bank/bank.h"
 #include "bank/describe.h"
+#include "bank/key_stack.h"
 #include "engine/engine.h"
 #include "refit/refit_policy.h"
 #include "engine/novelty_queue.h"
@@ -51,6 +52,7 @@ struct svi_engine_scratch {
     struct svi_member_scores members; /* their scores of the sample at hand */
     struct svi_shared_scratch novelty;
     struct svi_shape_scratch row; /* of the sample at hand; empty: each engine has its own */
+    double *stack;                /* of the sample at hand, for a key's stack; NULL: there are none */
 };
 
 /* For engines with these settings, of keys or not. NULL: SVS_NO_MEMORY. */
@@ -103,6 +105,16 @@ struct svi_episodes {
     int feature;              /* column that the last alert of novelty named first; -1: none */
 };
 
+/* What a key with key.shared has besides its learner. start, part and said belong to the fleet. */
+struct svi_engine_stack {
+    struct svi_key_stack *of;
+    svs_learner *whole;                  /* of all samples; NULL: no memory for it */
+    const struct svi_shared_score *said; /* of the element at hand; NULL: nothing */
+    const struct svi_stack_start *start; /* weights with which keys begin now; NULL: those of a first key */
+    struct svi_stack_start *part;        /* learns these; NULL: the key contributes nothing */
+    int classes;                         /* known when the members scored the row of a late label */
+};
+
 struct svi_engine {
     struct svi_settings *s; /* of `shared` */
     struct svi_shared_settings *shared;
@@ -116,6 +128,7 @@ struct svi_engine {
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* max_classes scores of the host, where there is a bank */
+    struct svi_engine_stack *stack;       /* a key with key.shared; else NULL */
     struct svi_bank_weights bank_weights; /* buffers for its published description */
     int linear;         /* member of the bank whose linear model was the best before the sample at hand */
     bool two_threads;   /* make a queue when novelty is first assessed */
@@ -163,6 +176,18 @@ struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct sv
 /* send_to: further events go to this sink. share_settings: uses other settings with the same values. */
 void svi_engine_send_to(struct svi_engine *e, svi_sink *sink, void *user);
 void svi_engine_share_settings(struct svi_engine *e, struct svi_shared_settings *s);
+
+/* What the bank of all keys says of the next element, to be valid while the engine takes it; NULL: nothing.
+ */
+static inline void svi_engine_receive_shared(struct svi_engine *e, const struct svi_shared_score *said) {
+    if (e->stack)
+        e->stack->said = said;
+}
+
+/* The learner of all samples; NULL: there is none. */
+static inline svs_learner *svi_engine_whole(const struct svi_engine *e) {
+    return e->stack ? e->stack->whole : NULL;
+}
 
 /* ---- engine_archive.c: its state as sections */
 

@@ -95,6 +95,7 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
         svi_quality_stage_reset(&e->quality_stage); /* classes have new indices */
     if (without)
         engine_drop_features(e, features, names, columns);
+    svi_engine_stack_pruned(e); /* by the columns that are left */
     return SVS_OK;
 }
 

@@ -22,7 +22,7 @@ static const struct {
     MEMBER(columns),    MEMBER(gaps),  MEMBER(carried),          MEMBER(names),         MEMBER(name_capacity),
     MEMBER(name_count), MEMBER(means), MEMBER(columns_of_model), MEMBER(bank),          MEMBER(host_scores),
     MEMBER(linear),     MEMBER(rules), MEMBER(rules_follow),     MEMBER(rules_names),   MEMBER(rules_d),
-    MEMBER(outliers)};
+    MEMBER(outliers),   MEMBER(stack)};
 
 static void exchange_bytes(void *one, void *other, size_t size) {
     uint8_t *a = one, *b = other;

@@ -40,7 +40,7 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
     if (x && scores && model.d > 0) {
         /* The scores of method auto come from a bank of learners, not from the weights in `model`. */
         if (model.elsewhere)
-            svi_engine_bank_peek(e, x, scores);
+            (e->bank ? svi_engine_bank_peek : svi_engine_stack_peek)(e, x, scores);
         else
             svs_model_scores(&model, x, scores);
         out->proba = scores + model.rows;
@@ -118,7 +118,7 @@ svs_code svi_engine_score(svi_engine *e, struct svi_envelope *env, bool began, s
 svs_code svi_engine_tune(svi_engine *e, double max_cost, svs_tuning *out, svs_error *err) {
     if (e->s->method == SVI_METHOD_NONE)
         return svi_fail(err, SVS_UNAVAILABLE, "method none learns nothing: there is no C to choose");
-    if (e->bank)
+    if (svi_engine_is_ensemble(e))
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the members of method auto keep C at 1: it can be chosen with method alsvm");
     if (svi_learner_has_prior(e->learner))

@@ -60,6 +60,8 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
         svi_engine_new(s, &setup, f->stream.epoch + entry->head.again, svi_fleet_key_sink, entry, err);
     if (e && svi_fleet_prior_join(f, entry, e, err) != SVS_OK)
         svi_engine_free(&e);
+    if (e)
+        svi_fleet_shared_join(f, entry, e);
     return e;
 }
 
@@ -185,6 +187,7 @@ static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
     f->stream.others.open -= entry->last.open;
     svi_stream_mutes_drop(&f->stream, entry->name);
     svi_fleet_groups_drop(f, entry);
+    svi_fleet_unshare(f, entry);
     svi_engine_free(&entry->engine);
     svi_key_queue_leave(&f->queue, entry);
     svi_fleet_unlink(f, entry);
@@ -369,6 +372,7 @@ static void fleet_count(struct svi_fleet *f) {
      * keys back into memory. */
     svi_workers_settle(f);
     svi_fleet_prior_couple(f);
+    svi_fleet_shared_couple(f);
     svi_fleet_share_out(f);
     svi_fleet_evict(f);
 }
@@ -445,10 +449,12 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
     fleet_forget_idle(f, code == SVS_OK ? key : "", now);
     if (code == SVS_OK && (code = fleet_prepare(f, key, !about, owner, &entry, &err)) == SVS_OK && entry)
         e = entry->engine;
+    /* The bank of all keys takes the element first, here and in order: its score travels with it. */
+    const struct svi_shared_score *said = code == SVS_OK ? svi_fleet_share_element(f, entry, env, now) : NULL;
     /* A key that has accepted a sample goes to its worker, which counts the element in the receipt later.
      * The first sample stays on this thread: if it is refused, there is no such key. */
     if (code == SVS_OK && entry && entry->last.rows > 0 && fleet_workers(f) &&
-        svi_workers_give(f, entry, env, now))
+        svi_workers_give(f, entry, env, said, now))
         return;
     /* From here on this thread works with the engine; what was handed out before is taken up first, so
      * events leave in the order of the elements. */
@@ -460,7 +466,9 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
         svi_envelope_pass(env);
         e = f->stream.root;
     } else {
+        svi_engine_receive_shared(e, said);
         code = svi_engine_take_element(e, env, now, &err);
+        svi_engine_receive_shared(e, NULL);
     }
     if (code == SVS_OK)
         r->accepted++;
@@ -511,12 +519,15 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
         code = fleet_prepare(f, key, m->op == SVI_LEARN, 0, &entry, err);
     struct svi_engine *e = entry ? entry->engine : f->stream.root;
     const bool first = svi_stream_seen(&f->stream) == 0;
+    const struct svi_shared_score *said = code == SVS_OK ? svi_fleet_share_row(f, entry, m, now) : NULL;
     if (code == SVS_OK)
         code = fleet_move_row(e, m, err);
+    svi_engine_receive_shared(e, said);
     if (code == SVS_OK)
         code = svi_engine_row(e, m, bytes, length, now, err);
     else
         svi_publish_error(f->stream.root, code, err->text, bytes, length, now);
+    svi_engine_receive_shared(e, NULL);
     svi_fleet_done_here(f, entry, code == SVS_OK, now);
     if (first && svi_stream_seen(&f->stream) > 0)
         svi_stream_check_names(&f->stream, e, now);
@@ -587,7 +598,9 @@ static svs_code fleet_command(svi_stream *s, const char *key, const struct svi_c
         return svi_fleet_drop(f, key, err);
     if (!svi_fleet_find(f, key, false, 0, &entry, err) || svi_fleet_touch(f, entry, err) != SVS_OK)
         return err->code;
+    svi_engine_receive_shared(entry->engine, svi_fleet_share_command(f, entry, c));
     const svs_code code = svi_stream_command_engine(s, entry->engine, c, NULL, now, count, err);
+    svi_engine_receive_shared(entry->engine, NULL);
     svi_fleet_done_here(f, entry, false, now);
     return code;
 }
@@ -657,6 +670,10 @@ static bool fleet_has_prior(const svi_stream *s) {
     return svi_fleet_of((svi_stream *)s)->prior;
 }
 
+static bool fleet_has_shared(const svi_stream *s) {
+    return svi_fleet_of((svi_stream *)s)->shared;
+}
+
 static bool fleet_is_whole(const svi_stream *s) {
     return !svi_fleet_of((svi_stream *)s)->kept.apart;
 }
@@ -674,6 +691,7 @@ static const struct svi_stream_section fleet_sections[] = {
     {"alert groups", true, false, fleet_archive_groups, NULL},
     {"keys", true, false, svi_fleet_archive, NULL},
     {"key prior", true, false, svi_fleet_prior_archive, fleet_has_prior},
+    {"key bank", true, false, svi_fleet_shared_archive, fleet_has_shared},
     {"key totals", false, false, svi_fleet_totals_archive, NULL},
     {"key states", false, true, svi_fleet_states_archive, fleet_is_whole},
     {SVI_KEY_FILES, false, true, svi_fleet_files_archive, fleet_is_apart},
@@ -698,6 +716,7 @@ static void fleet_clear(svi_stream *s) {
     svi_bytes_clear(&f->common);
     svi_fleet_kept_clear(f);
     svi_fleet_prior_free(f);
+    svi_fleet_shared_free(f);
     svi_free(f->guest);
     svi_free(f->folder);
     svi_workers_free(&f->workers);
@@ -713,6 +732,7 @@ static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
                                                     .engine = fleet_engine,
                                                     .command = fleet_command,
                                                     .guest = fleet_unkeyed,
+                                                    .consult = svi_fleet_shared_peek,
                                                     .reserve = svi_fleet_reserve_note,
                                                     .reach = svi_fleet_note,
                                                     .alert = svi_fleet_publish_alert,
@@ -755,5 +775,6 @@ svs_code svi_fleet_begin(svi_stream *s, struct svi_shared_settings *shared,
     /* The first note holds the settings that new keys begin with: svi_fleet_settings never finds the list
      * empty. */
     svi_fleet_note(s, SVI_NOTE_CONFIG, 0, 0);
+    SVI_TRY(svi_fleet_shared_new(f, err));
     return svi_fleet_prior_new(f, err);
 }

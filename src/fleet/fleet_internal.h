@@ -69,6 +69,9 @@ struct svi_stream_verbs {
      * before it asks for another. NULL: there is no prior (*err is unchanged), or SVS_NO_MEMORY. */
     svi_engine *(*guest)(svi_stream *s, svs_error *err);
 
+    /* score: what the bank of all keys says of the peeked element of a key, known or not; NULL: nothing. */
+    const struct svi_shared_score *(*consult)(svi_stream *s, const char *key, const struct svi_envelope *env);
+
     svs_code (*reserve)(svi_stream *s, svs_error *err);
     void (*reach)(svi_stream *s, enum svi_note_kind kind, double step, double now);
 
@@ -260,7 +263,8 @@ struct svi_fleet {
     struct svi_bytes common;             /* scratch of svi_prior_key_pack */
     struct svi_key_sum sum;              /* of the keys that were archived last */
     struct svi_fleet_kept kept;
-    struct svi_fleet_prior *prior; /* NULL: off */
+    struct svi_fleet_prior *prior;   /* NULL: off */
+    struct svi_fleet_shared *shared; /* NULL: off */
     struct svi_key_entry *guest; /* entry for the engine of no key (svi_stream_verbs.guest); NULL: none yet */
     struct svi_key_entry *silent;       /* the key that was silent longest when last determined; */
     uint64_t silent_turn, silent_noted; /* `silent` is still valid if these are unchanged; */
@@ -421,7 +425,8 @@ svs_code svi_fleet_add_up(svi_stream *s, svs_error *err);
 
 /* restore_entry: fills in an entry from a record, except the state. join_entered: checks, when all records
  * have been read, that the entry fits this stream. SVS_DAMAGED. */
-svs_code svi_fleet_restore_entry(struct svi_key_entry *entry, const struct svi_key_record *r, svs_error *err);
+svs_code svi_fleet_restore_entry(const struct svi_fleet *f, struct svi_key_entry *entry,
+                                 const struct svi_key_record *r, svs_error *err);
 svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
 /* Reads a key that is out of memory back. SVS_NO_MEMORY, SVS_IO. */
@@ -472,6 +477,48 @@ void svi_fleet_prior_couple(struct svi_fleet *f);
 void svi_fleet_prior_out(const struct svi_fleet *f, int64_t *keys, int64_t *rows);
 void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s);
 
+/* The prior of the last coupling; NULL: none. */
+const struct svi_prior *svi_fleet_prior_newest(const struct svi_fleet *f);
+
+/* ---- fleet_shared.c: the bank of all keys */
+
+#define SVI_SHARE_ROWS 1000 /* rows learned last, of which a key has at most its share */
+
+/* Off (f->shared NULL) unless svi_settings_stacked. SVS_NO_MEMORY, SVS_SETTING. */
+svs_code svi_fleet_shared_new(struct svi_fleet *f, svs_error *err);
+void svi_fleet_shared_free(struct svi_fleet *f);
+void svi_fleet_shared_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e);
+
+/* Scores the peeked element of a key, or a row, and learns it; labels and forgets, too. What it says of the
+ * sample, valid until the next call; NULL: nothing (entry may be NULL). */
+const struct svi_shared_score *svi_fleet_share_element(struct svi_fleet *f, struct svi_key_entry *entry,
+                                                       const struct svi_envelope *env, double now);
+const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct svi_key_entry *entry,
+                                                   const struct svi_message *given, double now);
+const struct svi_shared_score *svi_fleet_share_command(struct svi_fleet *f, struct svi_key_entry *entry,
+                                                       const struct svi_command *c);
+
+/* What it says of a row that is only scored; nothing changes. */
+const struct svi_shared_score *svi_fleet_shared_peek(svi_stream *s, const char *key,
+                                                     const struct svi_envelope *env);
+
+/* What it knows of a key, as bytes appended to `out`; and read from their start, which is passed over. */
+svs_code svi_key_share_pack(const struct svi_key_share *k, struct svi_bytes *out);
+svs_code svi_key_share_unpack(struct svi_key_share *k, const uint8_t **bytes, size_t *size, svs_error *err);
+
+/* Takes all rows of a key out of it, which begins there from nothing. */
+void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry);
+
+/* At a coupling: merges what the parts have learned of stacks; all workers must be idle. */
+void svi_fleet_shared_couple(struct svi_fleet *f);
+double svi_fleet_shared_memory(const struct svi_fleet *f);
+/* For tests: svi_bank_check of it; how many of the last SVI_SHARE_ROWS rows that it has learned are of this
+ * key. */
+const char *svi_fleet_shared_check(struct svi_fleet *f, double error);
+int64_t svi_fleet_shared_held(const struct svi_fleet *f); /* samples in its window */
+int64_t svi_fleet_shared_rows(const struct svi_fleet *f, const struct svi_key_entry *entry);
+void svi_fleet_shared_archive(struct svi_archive *a, svi_stream *s);
+
 /* ---- fleet_workers.c: the keys on several threads */
 
 #define SVI_WORKERS_MAX SVI_FLEET_PARTS /* threads */
@@ -485,7 +532,8 @@ void svi_workers_free(struct svi_workers **workers); /* after the engines that u
 
 /* Gives the peeked element of a key with an engine to the worker of that key. The result is in the receipt of
  * the message, and published, after svi_workers_settle. False: no memory, nothing was done. */
-bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_envelope *env, double now);
+bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_envelope *env,
+                      const struct svi_shared_score *said, double now);
 
 /* Waits until all workers are idle and all events are published. */
 void svi_workers_settle(struct svi_fleet *f);

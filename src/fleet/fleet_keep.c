@@ -453,7 +453,7 @@ static svs_code keep_restore(void *user, const struct svi_key_record *r, const s
     n = svi_key_table_find(f->table, r->name, length);
     if (!n && !(n = svi_key_table_add(f->table, r->name, length, r->head.owner, err)))
         return SVS_NO_MEMORY;
-    if (svi_fleet_restore_entry(n, r, err) != SVS_OK)
+    if (svi_fleet_restore_entry(f, n, r, err) != SVS_OK)
         return err->code;
     keep_place(&f->kept, n, at, r->hash);
     return SVS_OK;

@@ -63,6 +63,10 @@ bool svi_fleet_prior_known(const struct svi_fleet *f) {
     return f->prior && f->prior->newest;
 }
 
+const struct svi_prior *svi_fleet_prior_newest(const struct svi_fleet *f) {
+    return f->prior ? f->prior->newest : NULL;
+}
+
 /* The engine adds to the part of its key, and takes the newest prior by a pointer to the place where it
  * stands: a coupling reaches all engines by one assignment. The guest of a score adds to sums of its own,
  * which are emptied each time and enter nothing. */

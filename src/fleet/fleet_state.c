@@ -249,7 +249,9 @@ svs_code svi_fleet_record(struct svi_fleet *f, struct svi_key_entry *n, struct s
     svs_code code = key_state(f, n, &r, err);
     memcpy(hash, r.hash, sizeof r.hash);
     f->common.size = 0;
-    if (code == SVS_OK && svi_prior_key_pack(&n->common, &f->common) != SVS_OK)
+    /* With a bank of all keys what that knows of the key comes first. */
+    if (code == SVS_OK && ((f->shared && svi_key_share_pack(&n->share, &f->common) != SVS_OK) ||
+                           svi_prior_key_pack(&n->common, &f->common) != SVS_OK))
         code = svi_fail_memory(err, "the record of a key");
     r.common = f->common.data;
     r.common_size = f->common.size;
@@ -273,11 +275,16 @@ svs_code svi_fleet_add_up(svi_stream *s, svs_error *err) {
     return code;
 }
 
-svs_code svi_fleet_restore_entry(struct svi_key_entry *n, const struct svi_key_record *r, svs_error *err) {
+svs_code svi_fleet_restore_entry(const struct svi_fleet *f, struct svi_key_entry *n,
+                                 const struct svi_key_record *r, svs_error *err) {
+    const uint8_t *common = r->common;
+    size_t size = r->common_size;
     n->head = r->head;
     n->last = r->last;
     n->heard = r->heard;
-    return svi_prior_key_unpack(&n->common, r->common, r->common_size, err);
+    if (f->shared)
+        SVI_TRY(svi_key_share_unpack(&n->share, &common, &size, err));
+    return svi_prior_key_unpack(&n->common, common, size, err);
 }
 
 /* The note must be one that the list still has, and the number one that was given out. */
@@ -301,7 +308,7 @@ static svs_code fleet_load_record(struct svi_fleet *f, const struct svi_key_reco
     struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->head.owner, err);
     if (!n)
         return SVS_NO_MEMORY;
-    SVI_TRY(svi_fleet_restore_entry(n, r, err));
+    SVI_TRY(svi_fleet_restore_entry(f, n, r, err));
     SVI_TRY(svi_fleet_join_entered(f, n, err));
     SVI_TRY(key_unpack(f, n, r->state, r->size, &hashed, err));
     svi_key_table_use(f->table, n);

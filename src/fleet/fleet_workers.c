@@ -30,8 +30,9 @@
 struct task {
     struct svi_key_entry *entry;
     struct svi_engine *engine;
-    struct svi_bytes element;    /* its bytes, what error events show, and the `columns` that it goes by */
-    size_t size, shown, columns; /* of these parts; shown 0: the element itself */
+    struct svi_bytes element;     /* its bytes, what error events show, and the `columns` that it goes by */
+    size_t size, shown, columns;  /* of these parts; shown 0: the element itself */
+    struct svi_shared_score said; /* by the bank of all keys */
     double now;
     int worker;
     svs_code code;
@@ -95,6 +96,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     /* The engine's sink is the task for the time of this element only. At the end it is that of the fleet
      * again, for commands and passing time. */
     svi_engine_send_to(t->engine, worker_sink, t);
+    svi_engine_receive_shared(t->engine, &t->said);
     t->code = svi_engine_use_scratch(t->engine, scratch, &t->error);
     if (t->code == SVS_OK)
         t->code = svi_engine_take_element(t->engine, &env, t->now, &t->error);
@@ -105,6 +107,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     svi_fleet_figures(t->engine, &t->figures);
     t->time = t->engine->time;
     t->error.code = t->code;
+    svi_engine_receive_shared(t->engine, NULL);
     svi_engine_send_to(t->engine, svi_fleet_key_sink, t->entry);
 }
 
@@ -245,7 +248,7 @@ static svs_code task_copy(struct task *t, const struct svi_envelope *env) {
 }
 
 bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_envelope *env,
-                      double now) {
+                      const struct svi_shared_score *said, double now) {
     struct svi_workers *c = f->workers;
     /* The ring is full: half of it is taken up, which leaves the workers something to do meanwhile. */
     if (c->given - c->taken_up == TASKS)
@@ -257,10 +260,16 @@ bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct s
     svi_envelope_pass(env);
     if (entry->engine->scratch == f->stream.scratch) { /* the last call was on this thread */
         svi_learner_release_scratch(entry->engine->learner);
+        if (svi_engine_whole(entry->engine))
+            svi_learner_release_scratch(svi_engine_whole(entry->engine));
         svi_alert_stage_release_scratch(entry->engine->novelty);
     }
     t->entry = entry;
     t->engine = entry->engine;
+    if (said)
+        t->said = *said;
+    else
+        t->said.known = false;
     t->now = now;
     t->receipt = f->stream.receipt;
     t->worker = svi_fleet_part(entry->hash) % c->count;

@@ -18,6 +18,13 @@
 struct svi_engine;
 struct svi_fleet;
 
+/* What the bank of all keys knows of a key (fleet_shared.c). */
+struct svi_key_share {
+    float n;    /* labels, fading */
+    float v[4]; /* of these, of each of the first classes; a regression: sum of the targets, the last one */
+    bool out;   /* the key is excluded */
+};
+
 /* One key. The table writes the members before `engine`, the caller the others. */
 struct svi_key_entry {
     uint64_t hash;
@@ -30,6 +37,7 @@ struct svi_key_entry {
     double heard;              /* arrival clock of the last sample */
     struct svi_key_figures last;
     struct svi_prior_key common; /* its description for the prior, where keys share one */
+    struct svi_key_share share;  /* likewise for the bank of all keys */
     struct svi_key_place place;  /* of its last record in the files of the state */
     uint8_t kept_hash[16];       /* hash of that record's state */
     uint32_t queued;             /* index in the heap of due keys (key_queue.h), from 1; 0: not in it */

@@ -279,8 +279,12 @@ svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *e
      * still says that the key is unknown. */
     if (code == SVS_UNKNOWN_KEY)
         e = out->made = s->verbs->guest(s, err);
-    if (e)
-        return svi_engine_score(e, env, out->made, out, err);
+    if (e) {
+        svi_engine_receive_shared(e, s->verbs->consult ? s->verbs->consult(s, named ? own : key, env) : NULL);
+        const svs_code scored = svi_engine_score(e, env, out->made, out, err);
+        svi_engine_receive_shared(e, NULL);
+        return scored;
+    }
     /* The element was not read: it is passed over, so that the next one can be. */
     svi_envelope_pass(env);
     return err->code;

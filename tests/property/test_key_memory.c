@@ -10,6 +10,7 @@
 
 #define D       10
 #define KEYS    4     /* that are counted */
+#define STACKED 24000 /* a learner, one of all samples, a stack: with the heap */
 #define LEARNER 16896 /* 16.5 KiB: a learner alone, with what the heap adds */
 
 static double held; /* bytes of all blocks */
@@ -216,9 +217,23 @@ static void without_what_is_off(void **state) {
 static void a_bank_is_told(void **state) {
     (void)state;
     double told, each;
-    const char *const given[] = {"method", "auto", "novelty", "none", "alert.rules", "none", NULL};
+    const char *const given[] = {"method", "auto",        "key.shared", "no", "novelty",
+                                 "none",   "alert.rules", "none",       NULL};
     each = measure(given, 5200, 1, 0, &told);
     assert_true(each <= told); /* at most: with ids, weights and labels to come */
+}
+
+/* With one bank for all keys. */
+static void a_stack_is_small(void **state) {
+    (void)state;
+    double told;
+    const char *const given[] = {"method", "auto", "novelty", "none", "alert.rules", "none", NULL};
+    const double each = measure(given, 12000, 1, 0, &told); /* the window of the bank is full, too */
+    assert_told(each, told);
+    svi_stream *e = begin(given);
+    print_message("# with 8 features: %.0f\n", svi_key_memory(svi_stream_settings(e), 8, 0, 2));
+    assert_true(svi_key_memory(svi_stream_settings(e), 8, 0, 2) <= STACKED);
+    svi_stream_free(&e);
 }
 
 /* Each key has its own rows, which come at the same times. */
@@ -268,6 +283,8 @@ static void turns_change_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stack_is_small),
+
         cmocka_unit_test(a_learner_is_small),   cmocka_unit_test(with_novelty_context_and_rules),
         cmocka_unit_test(without_what_is_off),  cmocka_unit_test(a_bank_is_told),
         cmocka_unit_test(turns_change_nothing),

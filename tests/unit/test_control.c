@@ -697,9 +697,11 @@ static void test_wrong_keys(void **unused) {
 }
 
 /* An unknown key is scored as its first sample would be, and is not begun. */
-static void prior_scores(const char *task, bool named, int classes) {
-    const char *settings[] = {"key",  "key",  "method", "alsvm",      "window", "100", "novelty",
-                              "none", "task", task,     "categories", "kind",   NULL};
+static void prior_scores(const char *method, const char *task, bool named, int classes) {
+    const char *settings[] = {"key", "key",        "method", method,   "novelty", "none", "task",
+                              task,  "categories", "kind",   "window", "100",     NULL};
+    if (strcmp(method, "auto") == 0)
+        settings[10] = NULL; /* which has windows of its own */
     const char *form = named ? "{'%s': '%s', 'x': {'t': %d, 'kind': '%s', 'u': %d}%s}" : "";
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT], message[300], label[20];
     svs_error err = {0};
@@ -730,6 +732,12 @@ static void prior_scores(const char *task, bool named, int classes) {
     assert_int_equal(svi_stream_hash(f.e, after, &err), SVS_OK);
     assert_string_equal(before, after);
     assert_true(stat(&f, "keys") == keys && f.count[SVI_TOPIC_SCORE] == scores);
+    if (strcmp(method, "auto") == 0) {
+        refused(&f, "{'op': 'bank', 'key': 'a'}", SVS_UNAVAILABLE, "key.shared");
+        refused(&f, "{'op': 'tune', 'key': 'a'}", SVS_UNAVAILABLE, "auto");
+        refused(&f, "{'op': 'config', 'set': {'method': 'alsvm'}}", SVS_SETTING, "key.shared");
+        refused(&f, "{'op': 'config', 'set': {'auto.budget': 5}}", SVS_SETTING, "auto.budget");
+    }
     refused(&f, "{'op': 'status', 'key': 'new'}", SVS_UNKNOWN_KEY, "new");
     refused(&f, "{'op': 'score', 'key': 1.5, 'x': [1]}", SVS_BAD_KEY, "key");
     json_object_del(reply, "ok");
@@ -768,12 +776,15 @@ static void prior_scores(const char *task, bool named, int classes) {
 static void test_score_by_the_prior(void **unused) {
     (void)unused;
     struct speaker f;
-    prior_scores("classify", false, 2);
-    prior_scores("classify", true, 2);
-    prior_scores("classify", true, 4);
-    prior_scores("classify", false, 5);
-    prior_scores("regress", false, 9);
-    prior_scores("regress", true, 9);
+    for (int i = 0; i < 2; i++) {
+        const char *method = i ? "auto" : "alsvm";
+        prior_scores(method, "classify", false, 2);
+        prior_scores(method, "classify", true, 2);
+        prior_scores(method, "classify", true, 4);
+        prior_scores(method, "classify", false, 5);
+        prior_scores(method, "regress", false, 9);
+        prior_scores(method, "regress", true, 9);
+    }
     open_fleet(&f, 3); /* without key.prior */
     refused(&f, "{'op': 'score', 'key': 'new', 'x': [1, 2]}", SVS_UNKNOWN_KEY, "new");
     refused(&f, "{'op': 'score', 'sample': {'key': 'new', 'x': [1, 2]}}", SVS_UNKNOWN_KEY, "new");

@@ -1,0 +1,848 @@
+/* The bank that all keys of a stream share (`key.shared`): what it says of a row is a member of the small
+ * stack of each key (bank/key_stack.h).
+ *
+ * It runs on the stream's thread, in the order of arrival, before an element goes to the engine of its key:
+ * so it depends on the elements alone, not on threads or memory. It decodes the element with a schema of its
+ * own, scores the row and learns its label; the score travels with the element. Samples are known by a hash
+ * of the key's number and their id. A row has bits of the key's hash, the key's labels so far, and the
+ * columns (svi_fleet_shared.source). Rows out of bounds, and of a key that has more than its share, are
+ * scored alone. A key that is removed or reset takes its rows with it, as far as members can take rows back
+ * (bank/bank.h).
+ *
+ * Read svi_fleet_share_element first, then shared_row, shared_step and svi_fleet_unshare. */
+#define XXH_STATIC_LINKING_ONLY
+#include <endian.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "fleet/fleet_internal.h"
+#include "learner/learner_archive.h"
+#include "learner/learner_held.h"
+#include "learner/learner_prior.h"
+#include "learner/learner_renew.h"
+#include "learner/scratch.h"
+#include "wire/decode.h"
+
+#define KEY_BITS       6 /* of the hash, a feature each */
+#define KEY_SHARES     4 /* features of the key's labels at most */
+#define EXTRAS         (KEY_BITS + KEY_SHARES)
+#define MAX_WAITING    10000           /* rows that wait for a label */
+#define WAIT           (366 * 86400.0) /* for so many seconds: the engine of the key decides earlier */
+#define FIRST_BOUNDS   (SVI_FLEET_COUPLE / 16) /* elements: then the prior is first made */
+#define MIN_SHARE_ROWS 64                      /* rows that any key may have of them */
+#define SHARE_KEYS     16.0                    /* times the average of all keys, */
+#define MIN_SHARE      0.25                    /* at least and */
+#define MAX_SHARE      0.75                    /* at most */
+#define KEEP           0.99                    /* of what a key's labels have been, a label */
+#define PRIOR_SHARE    2                       /* labels that the average counts for */
+
+/* Where a feature of the bank comes from: a column of the schema (from 0), or one of these. */
+#define SOURCE_BIT(i)   (-1 - (i))
+#define SOURCE_SHARE(i) (-1 - KEY_BITS - (i))
+
+/* A sample of the host: its key and its id there. */
+struct shared_slot {
+    uint64_t key; /* number of the key + 1; 0: none */
+    uint8_t id[16];
+};
+
+struct svi_fleet_shared {
+    struct svi_schema schema;
+    struct svi_columns columns;
+    svs_learner *host;
+    svi_bank *bank;
+    int max_features, max_classes;
+    bool regress;
+    int32_t *source;      /* max_features + EXTRAS */
+    int *place;           /* by column: its feature */
+    int features, placed; /* of the bank; columns that have one */
+    double *row, *scores;
+    double *middle,
+        *limit; /* by column: bounds (INFINITY: none); limit < 0: the value is only cut at -limit */
+    double target_middle, target_limit, most; /* of targets; largest weight */
+    uint64_t bounds_of;                       /* number of the prior they are of, + 1; 0: none */
+    int bounded;                              /* columns with bounds */
+    struct shared_slot held[SVI_AUTO_WINDOW], waiting[MAX_WAITING];
+    uint64_t recent[SVI_SHARE_ROWS]; /* keys of the last rows learned */
+    int64_t learned, taken;          /* rows; elements */
+    double time;
+    bool knew_bounds;         /* bounds have been known */
+    bool wide;                /* the shares of more than two classes are features */
+    struct svi_key_share all; /* averages over all labels */
+    svs_value *label;         /* classes, which other threads read: those before label_count never change */
+    char (*name)[SVS_NAME_MAX];
+    int label_count;
+    struct svi_stack_start start, part[SVI_FLEET_PARTS];
+    struct svi_shared_score said; /* of the element at hand */
+};
+
+/* ---- making it */
+
+static svs_code shared_make_bank(struct svi_fleet_shared *sh, const struct svi_settings *s, svs_error *err) {
+    struct svi_settings *alone = svi_alloc(sizeof *alone);
+    struct svi_bank_options o = {.budget = s->auto_budget, .seed = (uint64_t)s->seed};
+    struct svi_class_weights weights;
+    if (!alone)
+        return svi_fail_memory(err, "the bank of all keys");
+    *alone = *s;
+    alone->key[0] = '\0'; /* the learner of a bank, not that of a key */
+    svs_code code = svi_settings_learning(alone, &weights, &o.host, err);
+    svi_free(alone);
+    o.host.max_features = sh->max_features + EXTRAS;
+    o.host.labels_ttl = WAIT;
+    o.host.labels_max = MAX_WAITING;
+    if (code == SVS_OK && !(sh->host = svi_learner_new(&o.host, sh->features, NULL, err)))
+        code = err->code;
+    if (code == SVS_OK && !(sh->bank = svi_bank_new(&o, sh->features, err)))
+        code = err->code;
+    if (code == SVS_OK)
+        svi_learner_relax(sh->host, true);
+    return code;
+}
+
+static void shared_add_source(struct svi_fleet_shared *sh, int source) {
+    sh->source[sh->features++] = source;
+}
+
+static svs_code shared_make(struct svi_fleet_shared *sh, const struct svi_settings *s, svs_error *err) {
+    const size_t most = (size_t)(s->max_features + EXTRAS);
+    struct svi_schema_options schema;
+    svi_settings_schema(s, &schema);
+    schema.scratch = NULL;
+    schema.units = NULL;
+    sh->regress = s->task == SVS_REGRESS;
+    sh->max_features = (int)s->max_features;
+    sh->max_classes = (int)s->max_classes;
+    sh->source = svi_alloc_array(most, sizeof *sh->source);
+    sh->place = svi_alloc_array(most, sizeof *sh->place);
+    sh->row = svi_alloc_array(4 * most, sizeof *sh->row);
+    sh->scores = svi_alloc_array((size_t)sh->max_classes + 1, sizeof *sh->scores);
+    sh->label = svi_alloc_array((size_t)sh->max_classes, sizeof *sh->label);
+    sh->name = svi_alloc_array((size_t)sh->max_classes, sizeof *sh->name);
+    if (!sh->source || !sh->place || !sh->row || !sh->scores || !sh->label || !sh->name)
+        return svi_fail_memory(err, "the bank of all keys");
+    sh->middle = sh->row + most;
+    sh->limit = sh->row + 2 * most;
+    svi_columns_init(&sh->columns, sh->max_features);
+    SVI_TRY(svi_schema_init(&sh->schema, &schema, err));
+    for (int i = 0; i < KEY_BITS; i++)
+        shared_add_source(sh, SOURCE_BIT(i));
+    /* Of two classes the second alone says all. */
+    shared_add_source(sh, SOURCE_SHARE(sh->regress ? 0 : 1));
+    if (sh->regress)
+        shared_add_source(sh, SOURCE_SHARE(1));
+    svi_stack_start_init(&sh->start);
+    for (int i = 0; i < SVI_FLEET_PARTS; i++)
+        sh->part[i] = sh->start;
+    sh->time = -DBL_MAX;
+    sh->target_limit = sh->most = INFINITY;
+    return shared_make_bank(sh, s, err);
+}
+
+svs_code svi_fleet_shared_new(struct svi_fleet *f, svs_error *err) {
+    if (!svi_settings_stacked(f->stream.root->s))
+        return SVS_OK;
+    if (!(f->shared = svi_alloc(sizeof *f->shared)))
+        return svi_fail_memory(err, "the bank of all keys");
+    return shared_make(f->shared, f->stream.root->s, err);
+}
+
+void svi_fleet_shared_free(struct svi_fleet *f) {
+    struct svi_fleet_shared *sh = f->shared;
+    if (!sh)
+        return;
+    svi_schema_clear(&sh->schema);
+    svi_columns_clear(&sh->columns);
+    svs_learner_free(&sh->host);
+    svi_bank_free(&sh->bank);
+    svi_free(sh->source);
+    svi_free(sh->place);
+    svi_free(sh->row);
+    svi_free(sh->scores);
+    svi_free(sh->label);
+    svi_free(sh->name);
+    svi_free(sh);
+    f->shared = NULL;
+}
+
+void svi_fleet_shared_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e) {
+    if (!f->shared || !e->stack)
+        return;
+    e->stack->start = &f->shared->start;
+    e->stack->part = entry == f->guest ? NULL : &f->shared->part[svi_fleet_part(entry->hash)];
+}
+
+/* ---- features */
+
+/* Columns that the row adds, and categories that change hands. After a failure (no memory) the row is left to
+ * its key alone, and the features that are there stay. */
+static svs_code shared_grow(struct svi_fleet_shared *sh, int d, svs_error *err) {
+    const int from = sh->placed;
+    for (; sh->placed < d; sh->placed++) {
+        if (svi_schema_unscaled(&sh->schema, sh->placed)) {
+            svs_learner_unscaled(sh->host, sh->features);
+            svi_bank_unscaled(sh->bank, sh->features);
+        }
+        sh->place[sh->placed] = sh->features;
+        shared_add_source(sh, sh->placed);
+    }
+    if (sh->placed > from || svs_learner_dimension(sh->host) < sh->features)
+        SVI_TRY(svs_learner_grow(sh->host, sh->features, err));
+    return svi_bank_grow(sh->bank, sh->features, err);
+}
+
+static svs_code shared_widen(struct svi_fleet_shared *sh, const struct svi_message *m, svs_error *err) {
+    const int before = sh->placed;
+    /* A third class makes the shares of the others features, too. */
+    const bool third = !sh->regress && sh->label_count > 2 && !sh->wide;
+    for (int i = 0; third && i < KEY_SHARES; i++)
+        if (i != 1)
+            shared_add_source(sh, SOURCE_SHARE(i));
+    sh->wide = sh->wide || third;
+    if (third || m->d > before || svs_learner_dimension(sh->host) < sh->features ||
+        !svi_bank_follows(sh->bank, sh->host))
+        SVI_TRY(shared_grow(sh, m->d > before ? m->d : before, err));
+    for (int i = 0; i < sh->schema.renewed_count; i++) {
+        const int j = sh->schema.renewed[i].feature;
+        if (j >= before)
+            continue;
+        svi_learner_renew(sh->host, sh->place[j]);
+        svi_bank_renew(sh->bank, sh->place[j]);
+        svs_learner_unscaled(sh->host, sh->place[j]);
+        svi_bank_unscaled(sh->bank, sh->place[j]);
+    }
+    return SVS_OK;
+}
+
+/* How often a label of the key was of this class, as far as that is known; a regression: its mean, its last
+ * target. */
+static double shared_share(const struct svi_fleet_shared *sh, const struct svi_key_share *k, int i) {
+    const double all = sh->all.n > 0 ? (double)sh->all.v[i] / (double)sh->all.n : 0;
+    if (sh->regress)
+        return i == 0 ? (k->n > 0 ? (double)k->v[0] / (double)k->n : all)
+                      : (k->n > 0 ? (double)k->v[1] : all);
+    return ((double)k->v[i] + PRIOR_SHARE * all) / ((double)k->n + PRIOR_SHARE);
+}
+
+static void shared_fill(struct svi_fleet_shared *sh, const struct svi_key_entry *entry, const double *x,
+                        int d) {
+    for (int i = 0; i < sh->features; i++) {
+        const int from = sh->source[i];
+        if (from >= 0)
+            sh->row[i] = from < d ? x[from] : 0;
+        else if (from > SOURCE_SHARE(0))
+            sh->row[i] = entry->hash >> (40 + SOURCE_BIT(0) - from) & 1 ? 1 : -1;
+        else
+            sh->row[i] = shared_share(sh, &entry->share, SOURCE_SHARE(0) - from);
+    }
+}
+
+/* ---- bounds */
+
+/* Reads the bounds of the prior again if it is another one, or if there are more columns. */
+static void shared_read_bounds(struct svi_fleet *f) {
+    struct svi_fleet_shared *sh = f->shared;
+    const struct svi_prior *p = svi_fleet_prior_newest(f);
+    const uint64_t of = p ? p->number + 1 : 0;
+    if (of == sh->bounds_of && sh->bounded == sh->placed && sh->schema.renewed_count == 0)
+        return;
+    for (int j = 0; j < sh->placed; j++) {
+        const char *name = svs_features_name(sh->schema.shape.names, j);
+        const uint16_t at = p ? svi_prior_feature(p, svi_prior_identity(name, j), j) : SVI_PRIOR_NONE;
+        sh->limit[j] = INFINITY;
+        if (at == SVI_PRIOR_NONE || at + 1 >= p->bounds.n || svi_schema_unscaled(&sh->schema, j))
+            continue;
+        const double usual = p->bounds.usual[at + 1], apart = p->bounds.apart[at + 1];
+        sh->middle[j] = p->bounds.middle[at + 1];
+        /* What varies in too few keys is not bounded by their spread: it is cut to where it lies. */
+        sh->limit[j] = usual > 0 ? apart + SVI_PRIOR_MAX_MULTIPLE * usual : -apart;
+    }
+    const bool targets = p && sh->regress && p->bounds.n > 0;
+    sh->target_middle = targets ? p->bounds.middle[0] : 0;
+    sh->target_limit = targets ? svi_prior_limit(&p->bounds, 0) : INFINITY;
+    sh->most = p ? svi_prior_most(&p->bounds) : INFINITY;
+    sh->bounds_of = of;
+    sh->bounded = sh->placed;
+}
+
+/* Is the row normal among keys? Columns that vary in too few keys are cut. */
+static bool shared_bound(struct svi_fleet_shared *sh, double *x, int d) {
+    for (int j = 0; j < d && j < sh->bounded; j++) {
+        const double off = x[j] - sh->middle[j], limit = sh->limit[j];
+        if (limit == INFINITY)
+            continue;
+        if (limit > 0 && fabs(off) > limit)
+            return false;
+        if (limit <= 0 && fabs(off) > -limit)
+            x[j] = sh->middle[j] + (off > 0 ? -limit : limit);
+    }
+    return true;
+}
+
+static bool shared_label_fits(const struct svi_fleet_shared *sh, svs_value y, double weight) {
+    const double target = y.kind == SVS_INT ? (double)y.as.i : y.as.r;
+    return weight <= sh->most && (!sh->regress || fabs(target - sh->target_middle) <= sh->target_limit);
+}
+
+/* Has the key no more than its share of the last rows learned? */
+static bool shared_in_share(const struct svi_fleet *f, uint64_t key) {
+    const struct svi_fleet_shared *sh = f->shared;
+    const double average = SHARE_KEYS / (double)svi_key_table_count(f->table);
+    const double share = average < MIN_SHARE ? MIN_SHARE : average > MAX_SHARE ? MAX_SHARE : average;
+    int own = 0;
+    for (int i = 0; i < SVI_SHARE_ROWS; i++)
+        own += sh->recent[i] == key;
+    return own < MIN_SHARE_ROWS || own < share * SVI_SHARE_ROWS;
+}
+
+/* Is it known what is normal among keys? */
+static bool shared_knows_bounds(const struct svi_fleet *f) {
+    const struct svi_prior *p = svi_fleet_prior_newest(f);
+    return p && p->bounds.n > 0 && p->bounds.weight < INFINITY;
+}
+
+/* Until the first coupling nothing is learned, or one hostile key could fill the scales of all. Where keys
+ * are too few for bounds then, it learns without (shared_begin_bounds). */
+static bool shared_may_learn(const struct svi_fleet *f) {
+    return !f->prior || f->taken > FIRST_BOUNDS || shared_knows_bounds(f);
+}
+
+static bool shared_admits(const struct svi_fleet *f, const struct svi_key_entry *entry, svs_value y,
+                          double weight) {
+    return !entry->share.out && shared_may_learn(f) && shared_label_fits(f->shared, y, weight) &&
+           shared_in_share(f, entry->head.number + 1);
+}
+
+/* ---- ids */
+
+#define ID_TEXT 32
+static void shared_id(const struct svi_key_entry *entry, svs_value id, int64_t number, uint8_t out[16]) {
+    struct {
+        uint64_t key, kind, number;
+        char text[SVS_NAME_MAX];
+    } of;
+    XXH128_canonical_t hash;
+    memset(&of, 0, sizeof of);
+    of.key = htole64(entry->head.number);
+    of.kind = htole64((uint64_t)id.kind);
+    of.number = htole64((uint64_t)(id.kind == SVS_INT ? id.as.i : id.kind == SVS_STR ? id.length : number));
+    if (id.kind == SVS_STR)
+        memcpy(of.text, id.as.s, id.length < SVS_NAME_MAX ? id.length : SVS_NAME_MAX);
+    XXH128_canonicalFromHash(&hash, XXH3_128bits(&of, sizeof of));
+    memcpy(out, hash.digest, 16);
+}
+
+static svs_value shared_id_value(const uint8_t id[16], char text[ID_TEXT + 1]) {
+    for (int i = 0; i < 16; i++)
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+    return (svs_value){.kind = SVS_STR, .length = ID_TEXT, .as.s = text};
+}
+
+/* ---- scores */
+
+/* Classes that the host has met; strings are copied, as other threads read them. */
+static void shared_note_classes(struct svi_fleet_shared *sh) {
+    for (; sh->label_count < svs_learner_class_count(sh->host); sh->label_count++) {
+        svs_value y = svs_learner_class(sh->host, sh->label_count);
+        if (y.kind == SVS_STR)
+            y.as.s = memcpy(sh->name[sh->label_count], y.as.s, y.length);
+        sh->label[sh->label_count] = y;
+    }
+}
+
+/* What the bank says of sh->row, by the host's scores. */
+static void shared_say(struct svi_fleet_shared *sh, const double *scores, int rows, int classes) {
+    struct svi_bank_scored scored;
+    struct svi_shared_score *said = &sh->said;
+    svi_bank_score(sh->bank, sh->row, scores, rows, classes, &scored);
+    said->classes = sh->label;
+    said->class_count = sh->regress ? 1 : classes;
+    said->known = sh->learned > 0 && classes <= SVI_SHARED_CLASSES && (sh->regress || classes > 1);
+    if (!said->known)
+        return;
+    if (sh->regress) {
+        said->value[0] = scored.scores[0];
+    } else if (rows == 1) { /* half the log odds */
+        said->value[0] = -log1p(exp(2 * scored.scores[0]));
+        said->value[1] = -log1p(exp(-2 * scored.scores[0]));
+    } else {
+        memcpy(said->value, scored.scores, (size_t)rows * sizeof *said->value);
+    }
+}
+
+static void shared_consult(struct svi_fleet_shared *sh) {
+    svs_learner_scores(sh->host, sh->row, sh->scores);
+    shared_say(sh, sh->scores, svs_learner_rows(sh->host), svs_learner_class_count(sh->host));
+}
+
+/* ---- learning */
+
+static void shared_count_label(struct svi_fleet_shared *sh, struct svi_key_share *k, svs_value y, int label) {
+    k->n = (float)KEEP * k->n + 1;
+    if (sh->regress) {
+        const float target = (float)(y.kind == SVS_INT ? (double)y.as.i : y.as.r);
+        k->v[0] = (float)KEEP * k->v[0] + target;
+        k->v[1] = k == &sh->all ? (float)KEEP * k->v[1] + target : target;
+        return;
+    }
+    for (int i = 0; i < KEY_SHARES; i++)
+        k->v[i] = (float)KEEP * k->v[i] + (i == label);
+}
+
+/* After the host has learned the sample as its newest. */
+static void shared_learned(struct svi_fleet *f, struct svi_key_entry *entry, const svs_sample *s,
+                           const uint8_t id[16]) {
+    struct svi_fleet_shared *sh = f->shared;
+    struct svi_held_sample held;
+    svs_error err;
+    if (!svi_learner_newest_sample(sh->host, &held))
+        return;
+    if (svi_bank_learn(sh->bank, sh->host, s, &held, sh->time, &err) == SVS_NO_MEMORY)
+        f->stream.root->out_of_memory = true;
+    struct shared_slot *slot = &sh->held[held.number % SVI_AUTO_WINDOW];
+    slot->key = entry->head.number + 1;
+    memcpy(slot->id, id, sizeof slot->id);
+    sh->recent[sh->learned++ % SVI_SHARE_ROWS] = slot->key;
+    shared_note_classes(sh);
+    shared_count_label(sh, &sh->all, s->y, held.label);
+    shared_count_label(sh, &entry->share, s->y, held.label);
+}
+
+/* Scores sh->row, and learns it or lets it wait where that is due. */
+static void shared_step(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_message *m,
+                        bool inside) {
+    struct svi_fleet_shared *sh = f->shared;
+    const bool labelled = m->y.kind != SVS_NONE,
+               waits = !labelled && m->id.kind != SVS_NONE && f->stream.root->s->labels_ttl > 0;
+    char text[ID_TEXT + 1];
+    uint8_t id[16];
+    svs_step step;
+    svs_error err;
+    sh->taken++;
+    if (!inside || !(labelled ? shared_admits(f, entry, m->y, m->weight) : waits)) {
+        shared_consult(sh);
+        return;
+    }
+    shared_id(entry, m->id, sh->taken, id);
+    const svs_sample s = {
+        .x = sh->row, .d = sh->features, .id = shared_id_value(id, text), .y = m->y, .weight = m->weight};
+    if (svs_learner_step(sh->host, &s, sh->time, &step, &err) != SVS_OK) {
+        shared_consult(sh);
+        return;
+    }
+    shared_say(sh, step.scores, step.rows, step.class_count);
+    if (labelled) {
+        shared_learned(f, entry, &s, id);
+        return;
+    }
+    struct svi_learner_span span;
+    svi_learner_span(sh->host, &span);
+    struct shared_slot *slot = &sh->waiting[(span.waiting - 1) % MAX_WAITING];
+    slot->key = entry->head.number + 1;
+    memcpy(slot->id, id, sizeof slot->id);
+}
+
+/* Missing values are the mean of the rows held, whatever replaces them in the key: false: the row is left
+ * out. */
+static bool shared_fill_missing(struct svi_fleet_shared *sh, struct svi_message *m) {
+    const enum svi_missing policy = svi_schema_policy(&sh->schema, m);
+    if (policy == SVI_MISSING_DROP || policy == SVI_MISSING_REFUSE)
+        return false;
+    for (int j = 0; j < m->d; j++)
+        if (isnan(m->x[j]))
+            m->x[j] =
+                policy == SVI_MISSING_ZERO || j >= sh->placed ? 0 : svi_learner_mean(sh->host, sh->place[j]);
+    return true;
+}
+
+static bool shared_label_good(const struct svi_fleet_shared *sh, svs_value y) {
+    if (y.kind == SVS_REAL)
+        return sh->regress && fabs(y.as.r) <= SVI_VALUE_MAX;
+    return y.kind != SVS_STR || !sh->regress;
+}
+
+/* Is the decoded row one that the bank can take? Its columns are in the schema then. */
+static bool shared_row_good(struct svi_fleet *f, struct svi_message *m, double now) {
+    struct svi_fleet_shared *sh = f->shared;
+    svs_error err;
+    if (m->cells && svi_schema_row(&sh->schema, m, &err) != SVS_OK)
+        return false;
+    if (!m->has_x || svi_schema_calendar(&sh->schema, m, isnan(m->ts) ? now : m->ts, &err) != SVS_OK ||
+        svi_shape_fits(&sh->schema.shape, m, &err) != SVS_OK ||
+        (m->missing > 0 && !shared_fill_missing(sh, m)) || !shared_label_good(sh, m->y))
+        return false;
+    for (int j = 0; j < m->d; j++)
+        if (!(fabs(m->x[j]) <= SVI_VALUE_MAX))
+            return false;
+    return true;
+}
+
+/* Which samples are held now: a category's feature may change hands when none of them has it. */
+static void shared_note_held(struct svi_fleet_shared *sh) {
+    struct svi_learner_span span;
+    svi_learner_span(sh->host, &span);
+    sh->schema.held = (struct svi_held){span.window, span.window_oldest, span.waiting, span.waiting_oldest};
+}
+
+/* One sample. */
+static bool shared_row(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_message *m, double now) {
+    struct svi_fleet_shared *sh = f->shared;
+    svs_error err;
+    if (!shared_row_good(f, m, now) || shared_widen(sh, m, &err) != SVS_OK) {
+        svi_schema_restore(&sh->schema);
+        return false;
+    }
+    sh->time = fmax(sh->time, now);
+    shared_read_bounds(f);
+    const bool inside = shared_bound(sh, m->x, m->d);
+    shared_fill(sh, entry, m->x, m->d);
+    shared_step(f, entry, m, inside);
+    svi_schema_commit(&sh->schema, m);
+    shared_note_held(sh);
+    if (sh->schema.columns)
+        svi_schema_used(&sh->schema);
+    return true;
+}
+
+/* ---- late labels, forgetting */
+
+static bool shared_label(struct svi_fleet *f, struct svi_key_entry *entry, svs_value own, svs_value y) {
+    struct svi_fleet_shared *sh = f->shared;
+    char text[ID_TEXT + 1];
+    uint8_t id[16];
+    svs_step step;
+    svs_error err;
+    shared_id(entry, own, 0, id);
+    const svs_value given = shared_id_value(id, text);
+    const double *x = own.kind == SVS_NONE ? NULL : svi_learner_waiting_row(sh->host, given);
+    if (!x || y.kind == SVS_NONE || !shared_label_good(sh, y))
+        return false;
+    memcpy(sh->row, x, (size_t)svs_learner_dimension(sh->host) * sizeof *sh->row);
+    shared_consult(sh);
+    if (!shared_admits(f, entry, y, 1)) {
+        svs_learner_forget(sh->host, given, sh->time, NULL, &err);
+        return true;
+    }
+    struct svi_held_sample held;
+    if (svs_learner_label(sh->host, given, y, sh->time, &step, &err) == SVS_OK &&
+        svi_learner_newest_sample(sh->host, &held)) {
+        const svs_sample s = {.x = sh->row, .d = sh->features, .id = given, .y = y, .weight = held.own};
+        shared_learned(f, entry, &s, id);
+    }
+    return true;
+}
+
+static void shared_forget_id(struct svi_fleet_shared *sh, const uint8_t id[16]) {
+    char text[ID_TEXT + 1];
+    svs_error err;
+    const svs_value given = shared_id_value(id, text);
+    svi_bank_forget(sh->bank, sh->host, given, sh->time);
+    (void)svs_learner_forget(sh->host, given, sh->time, NULL, &err);
+}
+
+static void shared_forget(struct svi_fleet *f, const struct svi_key_entry *entry, svs_value own) {
+    uint8_t id[16];
+    if (own.kind == SVS_NONE)
+        return;
+    shared_id(entry, own, 0, id);
+    shared_forget_id(f->shared, id);
+}
+
+/* By the slots of all samples that are, or were lately, in the window or waiting: an id of one that has left
+ * finds nothing. */
+void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry) {
+    struct svi_fleet_shared *sh = f->shared;
+    const uint64_t key = entry->head.number + 1;
+    if (!sh)
+        return;
+    for (int i = 0; i < SVI_AUTO_WINDOW + MAX_WAITING; i++) {
+        struct shared_slot *slot = i < SVI_AUTO_WINDOW ? &sh->held[i] : &sh->waiting[i - SVI_AUTO_WINDOW];
+        if (slot->key != key)
+            continue;
+        shared_forget_id(sh, slot->id);
+        *slot = (struct shared_slot){0};
+    }
+    for (int i = 0; i < SVI_SHARE_ROWS; i++)
+        sh->recent[i] = sh->recent[i] == key ? 0 : sh->recent[i];
+    const bool out = entry->share.out;
+    entry->share = (struct svi_key_share){.out = out};
+}
+
+/* ---- what the fleet calls */
+
+const struct svi_shared_score *svi_fleet_share_element(struct svi_fleet *f, struct svi_key_entry *entry,
+                                                       const struct svi_envelope *env, double now) {
+    struct svi_fleet_shared *sh = f->shared;
+    struct svi_message m;
+    svs_error err;
+    if (!sh || !entry)
+        return NULL;
+    struct svi_envelope copy = *env; /* the element is decoded again by the engine of its key */
+    copy.order = &sh->columns;
+    svs_code code = svi_envelope_next(&copy, &sh->schema, &m, &err);
+    if (code == SVS_OK && m.op == SVI_LEARN && copy.columns && !m.has_x) {
+        if (svi_columns_match(&sh->columns, &sh->schema, &copy, false, &err) == SVS_OK)
+            svi_schema_commit_names(&sh->schema);
+        return NULL;
+    }
+    if (code == SVS_OK)
+        code = svi_columns_order(&sh->columns, &sh->schema, &copy, &m, &err);
+    if (code != SVS_OK) {
+        svi_schema_restore(&sh->schema);
+        return NULL;
+    }
+    sh->said.known = false;
+    return svi_fleet_share_row(f, entry, &m, now);
+}
+
+const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct svi_key_entry *entry,
+                                                   const struct svi_message *given, double now) {
+    struct svi_fleet_shared *sh = f->shared;
+    struct svi_message m = *given;
+    double *row = sh ? sh->schema.shape.row : NULL;
+    bool said;
+    if (!sh || !entry)
+        return NULL;
+    /* The row may be another schema's; a sparse one is as long as its last index says. */
+    if (m.has_x && !m.cells && m.x != row && m.d <= sh->max_features) {
+        memcpy(row, m.x, (size_t)m.d * sizeof *row);
+        m.x = row;
+        for (; m.kind == SVI_SPARSE && m.d < sh->schema.shape.d; m.d++)
+            row[m.d] = 0;
+    }
+    if (m.cells)
+        m.x = row;
+    if (m.op == SVI_LEARN)
+        said = shared_row(f, entry, &m, now);
+    else if (m.op == SVI_LABEL)
+        said = shared_label(f, entry, m.id, m.y);
+    else
+        said = (shared_forget(f, entry, m.id), false);
+    return said ? &sh->said : NULL;
+}
+
+const struct svi_shared_score *svi_fleet_share_command(struct svi_fleet *f, struct svi_key_entry *entry,
+                                                       const struct svi_command *c) {
+    svs_value id, y;
+    svs_error err;
+    if (!f->shared)
+        return NULL;
+    if (c->op == SVI_COMMAND_RESET)
+        svi_fleet_unshare(f, entry);
+    if ((c->op != SVI_COMMAND_LABEL && c->op != SVI_COMMAND_FORGET) || svi_command_id(c, &id, &err) != SVS_OK)
+        return NULL;
+    if (c->op == SVI_COMMAND_FORGET)
+        shared_forget(f, entry, id);
+    else if (svi_command_label(c, &y, &err) == SVS_OK && shared_label(f, entry, id, y))
+        return &f->shared->said;
+    return NULL;
+}
+
+/* What it says of a row that is only scored: nothing of the schema stays. */
+const struct svi_shared_score *svi_fleet_shared_peek(svi_stream *s, const char *key,
+                                                     const struct svi_envelope *env) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    struct svi_fleet_shared *sh = f->shared;
+    struct svi_key_entry unknown = {.hash = svi_key_hash(key, strlen(key))};
+    const struct svi_key_entry *entry = key[0] ? svi_key_table_find(f->table, key, strlen(key)) : NULL;
+    struct svi_message m;
+    svs_error err;
+    if (!sh || !key[0])
+        return NULL;
+    struct svi_envelope copy = *env;
+    copy.order = &sh->columns;
+    const bool good = svi_envelope_next(&copy, &sh->schema, &m, &err) == SVS_OK &&
+                      svi_columns_order(&sh->columns, &sh->schema, &copy, &m, &err) == SVS_OK &&
+                      m.op == SVI_LEARN && shared_row_good(f, &m, isnan(m.ts) ? s->arrival : m.ts);
+    if (good) {
+        for (int i = 0; i < sh->schema.renewed_count; i++)
+            m.x[sh->schema.renewed[i].feature] = 0;
+        shared_fill(sh, entry ? entry : &unknown, m.x, m.d);
+        shared_consult(sh);
+    }
+    svi_schema_restore(&sh->schema);
+    return good ? &sh->said : NULL;
+}
+
+/* Does it hold a row that would not enter now? */
+static bool shared_holds_outside(struct svi_fleet_shared *sh) {
+    const double *row;
+    int64_t number;
+    bool outside = false;
+    for (int64_t i = 0; !outside && svi_learner_held_row(sh->host, i, &row, &number); i++)
+        for (int j = 0; row && j < sh->bounded && !outside; j++)
+            outside = sh->limit[j] > 0 && fabs(row[sh->place[j]] - sh->middle[j]) > sh->limit[j];
+    return outside;
+}
+
+/* Bounds are known for the first time. If rows that were learned before are out of them, it begins again from
+ * nothing: what they left in scales and first-order members cannot be taken back. */
+static void shared_begin_bounds(struct svi_fleet *f) {
+    struct svi_fleet_shared *sh = f->shared;
+    sh->knew_bounds = true;
+    shared_read_bounds(f);
+    if (!shared_holds_outside(sh))
+        return;
+    svs_learner_reset(sh->host);
+    svi_bank_reset(sh->bank);
+    memset(sh->held, 0, sizeof sh->held);
+    memset(sh->waiting, 0, sizeof sh->waiting);
+    memset(sh->recent, 0, sizeof sh->recent);
+    shared_note_held(sh);
+}
+
+/* A key that the prior has excluded takes its rows with it. */
+void svi_fleet_shared_couple(struct svi_fleet *f) {
+    struct svi_fleet_shared *sh = f->shared;
+    if (!sh)
+        return;
+    if (!sh->knew_bounds && shared_knows_bounds(f))
+        shared_begin_bounds(f);
+    svi_stack_start_merge(&sh->start, sh->part, SVI_FLEET_PARTS);
+    for (struct svi_key_entry *n = f->prior ? svi_key_table_first(f->table) : NULL; n; n = n->after) {
+        const bool out = n->common.weight > 0 && n->common.factor == 0;
+        const bool leaves = out && !n->share.out;
+        if (out != n->share.out && svi_fleet_change(f, n, NULL) != SVS_OK)
+            continue;
+        n->share.out = out;
+        if (leaves)
+            svi_fleet_unshare(f, n);
+    }
+}
+
+const char *svi_fleet_shared_check(struct svi_fleet *f, double error) {
+    return f->shared ? svi_bank_check(f->shared->bank, f->shared->host, error) : NULL;
+}
+
+int64_t svi_fleet_shared_held(const struct svi_fleet *f) {
+    svs_health h = {0};
+    if (f->shared)
+        svs_learner_health(f->shared->host, &h);
+    return h.held;
+}
+
+int64_t svi_fleet_shared_rows(const struct svi_fleet *f, const struct svi_key_entry *entry) {
+    int64_t rows = 0;
+    for (int i = 0; f->shared && i < SVI_SHARE_ROWS; i++)
+        rows += f->shared->recent[i] == entry->head.number + 1;
+    return rows;
+}
+
+double svi_fleet_shared_memory(const struct svi_fleet *f) {
+    const struct svi_fleet_shared *sh = f->shared;
+    if (!sh)
+        return 0;
+    svs_options o;
+    svi_settings_learner(f->stream.root->s, &o);
+    o.window = SVI_AUTO_WINDOW;
+    o.max_features = sh->max_features + EXTRAS;
+    o.labels_max = MAX_WAITING;
+    const struct svi_bank_options b = {.host = o, .budget = f->stream.root->s->auto_budget};
+    return sizeof *sh + svs_learner_memory(&o, sh->features, sh->label_count) +
+           svi_bank_memory(&b, sh->features, sh->label_count);
+}
+
+/* ---- in the state */
+
+static void shared_archive_slots(struct svi_archive *a, const char *name, struct shared_slot *slot,
+                                 int64_t count) {
+    int64_t used = 0;
+    for (int64_t i = 0; i < count; i++)
+        used += slot[i].key > 0;
+    svi_archive_int64(a, name, &used, 0, count);
+    for (int64_t i = 0, at = -1; i < used && svi_archive_ok(a); i++) {
+        for (at++; !a->loading && slot[at].key == 0; at++)
+            ;
+        int64_t place = at;
+        svi_archive_int64(a, "place", &place, at, count - 1);
+        if (!svi_archive_ok(a))
+            return;
+        at = place;
+        svi_archive_uint64(a, "key", &slot[at].key);
+        svi_archive_bytes(a, "id", slot[at].id, sizeof slot[at].id);
+        svi_archive_check(a, slot[at].key > 0, "a sample of the bank of all keys has no key");
+    }
+}
+
+static void shared_archive_features(struct svi_archive *a, struct svi_fleet_shared *sh) {
+    int features = sh->features;
+    svi_archive_int(a, "features", &features, 1, sh->max_features + EXTRAS);
+    if (!svi_archive_ok(a))
+        return;
+    svi_archive_ints(a, "sources", sh->source, features, SOURCE_SHARE(KEY_SHARES - 1), sh->max_features - 1);
+    if (!a->loading || !svi_archive_ok(a))
+        return;
+    sh->features = features;
+    sh->placed = 0;
+    for (int i = 0; i < features; i++)
+        if (sh->source[i] >= 0 &&
+            svi_archive_check(a, sh->source[i] == sh->placed, "columns are out of order"))
+            sh->place[sh->placed++] = i;
+}
+
+/* What it knows of a key, in the record of the key: five numbers, and whether it is out. */
+#define SHARE_BYTES (5 * sizeof(float) + 1)
+
+svs_code svi_key_share_pack(const struct svi_key_share *k, struct svi_bytes *out) {
+    uint8_t bytes[SHARE_BYTES];
+    memcpy(bytes, &k->n, sizeof k->n);
+    memcpy(bytes + sizeof k->n, k->v, sizeof k->v);
+    bytes[SHARE_BYTES - 1] = k->out;
+    return svi_bytes_append(out, bytes, sizeof bytes);
+}
+
+svs_code svi_key_share_unpack(struct svi_key_share *k, const uint8_t **bytes, size_t *size, svs_error *err) {
+    bool good = *size >= SHARE_BYTES && (*bytes)[SHARE_BYTES - 1] < 2;
+    if (good) {
+        memcpy(&k->n, *bytes, sizeof k->n);
+        memcpy(k->v, *bytes + sizeof k->n, sizeof k->v);
+        k->out = (*bytes)[SHARE_BYTES - 1];
+        good = k->n >= 0 && isfinite(k->n);
+        for (int i = 0; i < KEY_SHARES; i++)
+            good = good && isfinite(k->v[i]);
+        *bytes += SHARE_BYTES;
+        *size -= SHARE_BYTES;
+    }
+    return good ? SVS_OK : svi_fail(err, SVS_DAMAGED, "what the bank of all keys knows of a key is damaged");
+}
+
+void svi_fleet_shared_archive(struct svi_archive *a, svi_stream *s) {
+    struct svi_fleet_shared *sh = svi_fleet_of(s)->shared;
+    bool columns = svi_schema_archived(&sh->schema);
+    svi_shape_archive(a, &sh->schema.shape);
+    svi_archive_bool(a, "has columns", &columns);
+    if (columns)
+        svi_schema_archive(a, &sh->schema);
+    shared_archive_features(a, sh);
+    if (!svi_archive_ok(a))
+        return;
+    svi_learner_archive(a, sh->host);
+    svi_bank_archive(a, sh->bank);
+    if (!svi_archive_check(
+            a, svs_learner_dimension(sh->host) <= sh->features && svi_bank_follows(sh->bank, sh->host),
+            "the bank of all keys is not one of its learner"))
+        return;
+    shared_archive_slots(a, "held", sh->held, SVI_AUTO_WINDOW);
+    shared_archive_slots(a, "waiting", sh->waiting, MAX_WAITING);
+    svi_archive_int64(a, "learned", &sh->learned, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "taken", &sh->taken, 0, SVI_COUNT_MAX);
+    svi_archive_double(a, "time", &sh->time);
+    for (int i = 0; i < SVI_SHARE_ROWS; i++)
+        svi_archive_uint64(a, "recent", &sh->recent[i]);
+    svi_archive_bool(a, "knew bounds", &sh->knew_bounds);
+    svi_archive_bool(a, "wide", &sh->wide);
+    svi_archive_floats(a, "labels", &sh->all.n, 1);
+    svi_archive_floats(a, "of classes", sh->all.v, KEY_SHARES);
+    svi_stack_start_archive(a, &sh->start);
+    for (int i = 0; i < SVI_FLEET_PARTS; i++)
+        svi_stack_start_archive(a, &sh->part[i]);
+    svi_archive_check(a, !isnan(sh->time), "the time is none");
+    if (a->loading && svi_archive_ok(a))
+        shared_note_classes(sh);
+}
