@@ -66,28 +66,21 @@ struct took {
     int64_t steps;
 };
 
-/* A copy with room of its own. */
+/* A copy in memory of its own. */
 static void copy_snapshot(struct svi_snapshot *to, const struct svi_snapshot *from) {
-    const size_t n = (size_t)from->count, d = (size_t)from->d, row = (size_t)from->stride * sizeof(double);
+    const size_t n = (size_t)from->count, d = (size_t)from->d;
+    struct svi_snapshot own = *to;
     svs_error err;
-    svi_snapshot_clear(to);
-    *to = *from;
-    to->pool = (struct svi_pool){0};
-    to->rows = svi_pool_take(&to->pool, n, row);
-    to->label = svi_pool_take(&to->pool, n, sizeof *to->label);
-    to->weight = svi_pool_doubles(&to->pool, n);
-    to->number = svi_pool_take(&to->pool, n, sizeof *to->number);
-    SVI_POOL_DOUBLES(&to->pool, d, &to->mean, &to->inverse);
-    if (svi_pool_code(&to->pool, "a snapshot", &err) != SVS_OK)
+    if (svi_snapshot_reserve(&own, from->count, from->d, &err) != SVS_OK)
         bench_die(err.text);
-    memcpy(to->rows, from->rows, n * row);
-    memcpy(to->label, from->label, n * sizeof *to->label);
-    memcpy(to->weight, from->weight, n * sizeof *to->weight);
-    memcpy(to->number, from->number, n * sizeof *to->number);
-    memcpy(to->mean, from->mean, d * sizeof *to->mean);
-    memcpy(to->inverse, from->inverse, d * sizeof *to->inverse);
-    to->capacity = from->count;
-    to->width = from->d;
+    *to = *from;
+    memcpy(to->capacity, own.capacity, sizeof own.capacity);
+    to->rows = memcpy(own.rows, from->rows, n * (size_t)from->stride * sizeof *own.rows);
+    to->label = memcpy(own.label, from->label, n * sizeof *own.label);
+    to->weight = memcpy(own.weight, from->weight, n * sizeof *own.weight);
+    to->number = memcpy(own.number, from->number, n * sizeof *own.number);
+    to->mean = memcpy(own.mean, from->mean, d * sizeof *own.mean);
+    to->inverse = memcpy(own.inverse, from->inverse, d * sizeof *own.inverse);
 }
 
 static void take_snapshot(svi_stream *e, struct svi_snapshot *to) {
