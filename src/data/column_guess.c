@@ -914,10 +914,12 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
     c->is.use = SVI_USE_WORD;
     if (g->o->hash || c->seen < MIN_ROWS || c->different < MIN_ROWS)
         return;
-    /* Many different times as categories would be as useless as text, but the advice differs. */
-    if (are_most(c, c->dates) || are_most(c, c->clocks) || named_like_time(c->name))
+    /* Many different times as categories would be as useless as text, but the advice differs. Words that come
+     * again and again are a category whatever the name of their column: hours like h0 to h23. */
+    const bool many = c->different > TEXT_SHARE * c->seen;
+    if (are_most(c, c->dates) || are_most(c, c->clocks) || (many && named_like_time(c->name)))
         guess_drop(c, "times of no form that is known: --ts with --ts.format takes them");
-    else if (c->different > TEXT_SHARE * c->seen)
+    else if (many)
         guess_drop(c, c->length > 24 * (size_t)c->seen
                           ? "text, --categories or --hash takes it"
                           : "nearly all values differ, --categories or --hash takes it");
