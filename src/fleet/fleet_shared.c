@@ -40,6 +40,7 @@
 #define MIN_SHARE      0.25                    /* at least and */
 #define MAX_SHARE      0.75                    /* at most */
 #define KEEP           0.99                    /* of what a key's labels have been, a label */
+#define MAX_TARGET     1e36                    /* of a target there: 1 / (1 - KEEP) of them fit a float */
 #define PRIOR_SHARE    2                       /* labels that the average counts for */
 
 /* Where a feature of the bank comes from: a column of the schema (from 0), or one of these. */
@@ -386,7 +387,8 @@ static void shared_consult(struct svi_fleet_shared *sh) {
 static void shared_count_label(struct svi_fleet_shared *sh, struct svi_key_share *k, svs_value y, int label) {
     k->n = (float)KEEP * k->n + 1;
     if (sh->regress) {
-        const float target = (float)(y.kind == SVS_INT ? (double)y.as.i : y.as.r);
+        const double given = y.kind == SVS_INT ? (double)y.as.i : y.as.r;
+        const float target = (float)fmax(fmin(given, MAX_TARGET), -MAX_TARGET);
         k->v[0] = (float)KEEP * k->v[0] + target;
         k->v[1] = k == &sh->all ? (float)KEEP * k->v[1] + target : target;
         return;
