@@ -122,7 +122,7 @@ static svs_code shared_make(struct svi_fleet_shared *sh, const struct svi_settin
     sh->max_classes = (int)s->max_classes;
     sh->source = svi_alloc_array(most, sizeof *sh->source);
     sh->place = svi_alloc_array(most, sizeof *sh->place);
-    sh->row = svi_alloc_array(4 * most, sizeof *sh->row);
+    sh->row = svi_alloc_array(3 * most, sizeof *sh->row);
     sh->scores = svi_alloc_array((size_t)sh->max_classes + 1, sizeof *sh->scores);
     sh->label = svi_alloc_array((size_t)sh->max_classes, sizeof *sh->label);
     sh->name = svi_alloc_array((size_t)sh->max_classes, sizeof *sh->name);
@@ -772,6 +772,11 @@ static void shared_archive_slots(struct svi_archive *a, const char *name, struct
     }
 }
 
+/* Features that are no columns. */
+static int shared_extras(const struct svi_fleet_shared *sh) {
+    return KEY_BITS + (sh->regress ? 2 : sh->wide ? KEY_SHARES : 1);
+}
+
 static void shared_archive_features(struct svi_archive *a, struct svi_fleet_shared *sh) {
     int features = sh->features;
     svi_archive_int(a, "features", &features, 1, sh->max_features + EXTRAS);
@@ -839,6 +844,9 @@ void svi_fleet_shared_archive(struct svi_archive *a, svi_stream *s) {
         svi_archive_uint64(a, "recent", &sh->recent[i]);
     svi_archive_bool(a, "knew bounds", &sh->knew_bounds);
     svi_archive_bool(a, "wide", &sh->wide);
+    /* Its arrays have places for these features and max_features columns. */
+    svi_archive_check(a, sh->features - sh->placed == shared_extras(sh),
+                      "the bank of all keys has other features than it makes");
     svi_archive_floats(a, "labels", &sh->all.n, 1);
     svi_archive_floats(a, "of classes", sh->all.v, KEY_SHARES);
     svi_stack_start_archive(a, &sh->start);
