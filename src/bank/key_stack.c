@@ -6,7 +6,7 @@
  * mean of the targets in units of their deviation, and the loss is half the squared error.
  *
  * w = start.w + delta. The Hessian of a key begins with that of an average row of the fleet times
- * PRIOR_ROWS: so the key moves away from the start as if that were what so many rows of its own had taught.
+ * PRIOR_ROWS: so the key moves away from the start as if PRIOR_ROWS rows of its own had taught that.
  * Inputs are bounded, and a key teaches the start by its first TEACHES rows only: its influence on how other
  * keys begin is bounded, whatever it sends.
  *
