@@ -499,6 +499,7 @@ void svi_key_stack_archive(struct svi_archive *a, struct svi_key_stack *s) {
     static const char *const names[] = {"mean", "spread", "last target"};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         svi_archive_finite(a, names[i], figures[i], 1);
+    svi_archive_check(a, s->losses >= 0 && s->spread >= 0, "the stack of a key is out of range");
     if (svi_archive_ok(a))
         svi_archive_floats(a, "counts", s->count, s->classes);
 }
