@@ -6,7 +6,7 @@
  * mean of the targets in units of their deviation, and the loss is half the squared error.
  *
  * w = start.w + delta. The Hessian of a key begins with that of an average row of the fleet times
- * PRIOR_ROWS: so the key moves away from the start as if that were what so many rows of its own had taught.
+ * PRIOR_ROWS: so the key moves away from the start as if PRIOR_ROWS rows of its own had taught that.
  * Inputs are bounded, and a key teaches the start by its first TEACHES rows only: its influence on how other
  * keys begin is bounded, whatever it sends.
  *
@@ -39,6 +39,7 @@
 #define GROWN       50   /* rows after which the learner of all counts half */
 #define RATE_ROWS   5    /* rows that each class counts for at first */
 #define MIN_TARGETS 5    /* before that the deviation of targets is a guess */
+#define CONSTANT    30   /* equal targets, after which the key's is taken for constant */
 
 enum { HOST, WHOLE, RATE, LAST, SHARED };
 enum { ALONE_HOST, ALONE_SHARED, STACK };
@@ -278,8 +279,10 @@ static void stack_values(const struct svi_key_stack *s, const struct svi_stack_r
                              [RATE] = center,
                              [LAST] = s->learned > 0 ? s->last_target : center,
                              [SHARED] = shared ? r->shared->value[0] : center};
+    /* A constant leaves nothing to explain, and no information by which the weights could become 0. */
+    const bool constant = s->learned >= CONSTANT && deviation == 0;
     for (int j = 0; j < M; j++)
-        u[j] = stack_bounded((value[j] - center) / unit);
+        u[j] = constant ? 0 : stack_bounded((value[j] - center) / unit);
     u[M] = center;
     u[M + 1] = unit;
 }
@@ -406,7 +409,7 @@ static void stack_teach(struct svi_stack_start *part, const double *g, double H[
 
 /* Adds the losses of the experts: a mistake is 1; a regression's squared error is in units, and capped. */
 static void stack_assess(struct svi_key_stack *s, const double *w, const double *inputs, int K, int label,
-                        double target, struct svi_stack_start *part) {
+                         double target, struct svi_stack_start *part) {
     double value[E], *each = s->regress ? value : (double *)inputs + M * K + K;
     stack_experts(w, inputs, s->regress, K, each);
     s->losses = KEEP_COUNT * s->losses + 1;
@@ -496,6 +499,7 @@ void svi_key_stack_archive(struct svi_archive *a, struct svi_key_stack *s) {
     static const char *const names[] = {"mean", "spread", "last target"};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         svi_archive_finite(a, names[i], figures[i], 1);
+    svi_archive_check(a, s->losses >= 0 && s->spread >= 0, "the stack of a key is out of range");
     if (svi_archive_ok(a))
         svi_archive_floats(a, "counts", s->count, s->classes);
 }

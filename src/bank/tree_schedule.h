@@ -1,10 +1,9 @@
 /* tree_schedule.h: when the boosted trees of a bank are fitted, and from which sample on a fit is used.
  *
  * Two ensembles share one worker: SVI_TREES_RECENT is fitted to the last rows, SVI_TREES_ALL to all rows
- * kept. A fit
- * that begins after labelled sample n is taken up after sample n + lag, whether it was ready before or not;
- * it is waited for there. Lag and spacing follow from counted work: with a fit of c nanoseconds by count
- * and s nanoseconds a sample of the stream's thread by the table of costs,
+ * kept. A fit that begins after labelled sample n is taken up after sample n + lag, whether it was ready
+ * before or not; it is waited for there. Lag and spacing follow from counted work: with a fit of c
+ * nanoseconds by count and s nanoseconds a sample of the stream's thread by the table of costs,
  *
  *     spacing = c / (.3 s)     samples between the beginnings of two fits
  *     lag     = c / s          samples until it is taken up: when the counted work would be done

@@ -32,14 +32,15 @@
 #define KEY_BITS       6 /* of the hash, a feature each */
 #define KEY_SHARES     4 /* features of the key's labels at most */
 #define EXTRAS         (KEY_BITS + KEY_SHARES)
-#define MAX_WAITING    10000           /* rows that wait for a label */
-#define WAIT           (366 * 86400.0) /* for so many seconds: the engine of the key decides earlier */
+#define MAX_WAITING    10000                   /* rows that wait for a label */
+#define WAIT           (366 * 86400.0)         /* for these seconds: the engine of the key decides earlier */
 #define FIRST_BOUNDS   (SVI_FLEET_COUPLE / 16) /* elements: then the prior is first made */
 #define MIN_SHARE_ROWS 64                      /* rows that any key may have of them */
 #define SHARE_KEYS     16.0                    /* times the average of all keys, */
 #define MIN_SHARE      0.25                    /* at least and */
 #define MAX_SHARE      0.75                    /* at most */
 #define KEEP           0.99                    /* of what a key's labels have been, a label */
+#define MAX_TARGET     1e36                    /* of a target there: 1 / (1 - KEEP) of them fit a float */
 #define PRIOR_SHARE    2                       /* labels that the average counts for */
 
 /* Where a feature of the bank comes from: a column of the schema (from 0), or one of these. */
@@ -121,7 +122,7 @@ static svs_code shared_make(struct svi_fleet_shared *sh, const struct svi_settin
     sh->max_classes = (int)s->max_classes;
     sh->source = svi_alloc_array(most, sizeof *sh->source);
     sh->place = svi_alloc_array(most, sizeof *sh->place);
-    sh->row = svi_alloc_array(4 * most, sizeof *sh->row);
+    sh->row = svi_alloc_array(3 * most, sizeof *sh->row);
     sh->scores = svi_alloc_array((size_t)sh->max_classes + 1, sizeof *sh->scores);
     sh->label = svi_alloc_array((size_t)sh->max_classes, sizeof *sh->label);
     sh->name = svi_alloc_array((size_t)sh->max_classes, sizeof *sh->name);
@@ -386,7 +387,8 @@ static void shared_consult(struct svi_fleet_shared *sh) {
 static void shared_count_label(struct svi_fleet_shared *sh, struct svi_key_share *k, svs_value y, int label) {
     k->n = (float)KEEP * k->n + 1;
     if (sh->regress) {
-        const float target = (float)(y.kind == SVS_INT ? (double)y.as.i : y.as.r);
+        const double given = y.kind == SVS_INT ? (double)y.as.i : y.as.r;
+        const float target = (float)fmax(fmin(given, MAX_TARGET), -MAX_TARGET);
         k->v[0] = (float)KEEP * k->v[0] + target;
         k->v[1] = k == &sh->all ? (float)KEEP * k->v[1] + target : target;
         return;
@@ -554,8 +556,8 @@ static void shared_forget(struct svi_fleet *f, const struct svi_key_entry *entry
     shared_forget_id(f->shared, id);
 }
 
-/* By the slots of all samples that are, or were lately, in the window or waiting: an id of one that has left
- * finds nothing. */
+/* By the slots of all samples that are, or recently were, in the window or waiting: an id of one that has
+ * left finds nothing. */
 void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry) {
     struct svi_fleet_shared *sh = f->shared;
     const uint64_t key = entry->head.number + 1;
@@ -770,6 +772,11 @@ static void shared_archive_slots(struct svi_archive *a, const char *name, struct
     }
 }
 
+/* Features that are no columns. */
+static int shared_extras(const struct svi_fleet_shared *sh) {
+    return KEY_BITS + (sh->regress ? 2 : sh->wide ? KEY_SHARES : 1);
+}
+
 static void shared_archive_features(struct svi_archive *a, struct svi_fleet_shared *sh) {
     int features = sh->features;
     svi_archive_int(a, "features", &features, 1, sh->max_features + EXTRAS);
@@ -837,6 +844,9 @@ void svi_fleet_shared_archive(struct svi_archive *a, svi_stream *s) {
         svi_archive_uint64(a, "recent", &sh->recent[i]);
     svi_archive_bool(a, "knew bounds", &sh->knew_bounds);
     svi_archive_bool(a, "wide", &sh->wide);
+    /* Its arrays have places for these features and max_features columns. */
+    svi_archive_check(a, sh->features - sh->placed == shared_extras(sh),
+                      "the bank of all keys has other features than it makes");
     svi_archive_floats(a, "labels", &sh->all.n, 1);
     svi_archive_floats(a, "of classes", sh->all.v, KEY_SHARES);
     svi_stack_start_archive(a, &sh->start);
