@@ -34,6 +34,7 @@
 #define EXTRAS         (KEY_BITS + KEY_SHARES)
 #define MAX_WAITING    10000           /* rows that wait for a label */
 #define WAIT           (366 * 86400.0) /* for so many seconds at most */
+#define INDICATOR      1.0             /* never cut: the distance of 0 and 1 */
 #define MIN_SHARE_ROWS 64              /* rows that any key may have of them */
 #define SHARE_KEYS     16.0            /* times the average of all keys, */
 #define MIN_SHARE      0.25            /* at least and */
@@ -267,8 +268,9 @@ static void shared_read_bounds(struct svi_fleet *f) {
             continue;
         const double usual = p->bounds.usual[at + 1], apart = p->bounds.apart[at + 1];
         sh->middle[j] = p->bounds.middle[at + 1];
-        /* What varies in too few keys is not bounded by their spread: it is cut to where it lies. */
-        sh->limit[j] = usual > 0 ? apart + SVI_PRIOR_MAX_MULTIPLE * usual : -apart;
+        /* What varies in too few keys is not bounded by their spread: it is cut to where it lies. A rare
+         * column of 0 and 1 varies in few keys at first, and must not be lost. */
+        sh->limit[j] = usual > 0 ? apart + SVI_PRIOR_MAX_MULTIPLE * usual : -fmax(apart, INDICATOR);
     }
     const bool targets = p && sh->regress && p->bounds.n > 0;
     sh->target_middle = targets ? p->bounds.middle[0] : 0;
