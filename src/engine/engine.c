@@ -427,16 +427,18 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
     return SVS_OK;
 }
 
-/* Reserves in the quality stage for a new class, and for the classes that the prior of all keys adds. */
+/* Reserves in the quality stage for a new class, and for the classes that the prior of all keys adds. Then
+ * the learner gets the class that the bank of all keys says, so that the key can answer with it. */
 static svs_code engine_reserve_class(struct svi_engine *e, svs_value y, svs_error *err) {
     if (e->s->task != SVS_CLASSIFY || !svi_settings_keyed(e->s)) /* without keys max.classes are allocated */
         return SVS_OK;
     const int coming = svi_learner_classes_coming(e->learner);
     const bool fresh = y.kind != SVS_NONE && !class_is_known(e, y);
-    const int classes = svs_learner_class_count(e->learner) + coming + fresh;
-    if (classes < 3 || (!fresh && coming == 0))
-        return SVS_OK;
-    return svi_quality_stage_reserve(&e->quality_stage, classes, err);
+    const svs_value *said = svi_engine_stack_new_class(e, fresh);
+    const int classes = svs_learner_class_count(e->learner) + coming + fresh + (said != NULL);
+    if (classes >= 3 && (fresh || coming > 0 || said))
+        SVI_TRY(svi_quality_stage_reserve(&e->quality_stage, classes, err));
+    return said ? svi_learner_meet_class(e->learner, *said, err) : SVS_OK;
 }
 
 /* Is there capacity for the row in all parts? One comparison with the columns reserved last covers all but

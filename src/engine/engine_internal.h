@@ -143,6 +143,9 @@ size_t svi_engine_stack_scratch(int max_classes);
 
 /* After the host has taken a sample: replaces the scores in *step, and learns the sample if it has a label.
  */
+/* The class that the bank of all keys says of the element at hand, if the learner does not know it and has
+ * capacity for it besides a class of the element's own (fresh); else NULL. */
+const svs_value *svi_engine_stack_new_class(const struct svi_engine *e, bool fresh);
 void svi_engine_stack_step(struct svi_engine *e, const svs_sample *s, double time, svs_step *step);
 
 /* Around a late label: the members score its sample before the host learns it, and learn it after that. */

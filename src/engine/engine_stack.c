@@ -121,6 +121,18 @@ static void stack_answer(const struct svi_engine *e, const struct stack_scratch 
     svi_key_stack_score(e->stack->of, stack_start(e, &own), &row, at->inputs, out);
 }
 
+const svs_value *svi_engine_stack_new_class(const struct svi_engine *e, bool fresh) {
+    const struct svi_shared_score *said = e->stack ? e->stack->said : NULL;
+    const int known = svs_learner_class_count(e->learner);
+    if (!said || !said->known || known + fresh >= e->s->max_classes)
+        return NULL;
+    const svs_value *most = &said->classes[svi_largest_score(said->class_count, said->value)];
+    for (int k = 0; k < known; k++)
+        if (svs_value_equal(svs_learner_class(e->learner, k), *most))
+            return NULL;
+    return most;
+}
+
 static void stack_learn(struct svi_engine *e, const svs_sample *s, double time, int classes, int label) {
     const struct stack_scratch at = stack_scratch(e);
     struct svi_stack_start own;

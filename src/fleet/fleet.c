@@ -519,9 +519,10 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
         code = fleet_prepare(f, key, m->op == SVI_LEARN, 0, &entry, err);
     struct svi_engine *e = entry ? entry->engine : f->stream.root;
     const bool first = svi_stream_seen(&f->stream) == 0;
-    const struct svi_shared_score *said = code == SVS_OK ? svi_fleet_share_row(f, entry, m, now) : NULL;
     if (code == SVS_OK)
         code = fleet_move_row(e, m, err);
+    /* The bank of all keys does not take a row that was refused here. */
+    const struct svi_shared_score *said = code == SVS_OK ? svi_fleet_share_row(f, entry, m, now) : NULL;
     svi_engine_receive_shared(e, said);
     if (code == SVS_OK)
         code = svi_engine_row(e, m, bytes, length, now, err);

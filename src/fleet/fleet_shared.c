@@ -32,16 +32,16 @@
 #define KEY_BITS       6 /* of the hash, a feature each */
 #define KEY_SHARES     4 /* features of the key's labels at most */
 #define EXTRAS         (KEY_BITS + KEY_SHARES)
-#define MAX_WAITING    10000                   /* rows that wait for a label */
-#define WAIT           (366 * 86400.0)         /* for these seconds: the engine of the key decides earlier */
-#define FIRST_BOUNDS   (SVI_FLEET_COUPLE / 16) /* elements: then the prior is first made */
-#define MIN_SHARE_ROWS 64                      /* rows that any key may have of them */
-#define SHARE_KEYS     16.0                    /* times the average of all keys, */
-#define MIN_SHARE      0.25                    /* at least and */
-#define MAX_SHARE      0.75                    /* at most */
-#define KEEP           0.99                    /* of what a key's labels have been, a label */
-#define MAX_TARGET     1e36                    /* of a target there: 1 / (1 - KEEP) of them fit a float */
-#define PRIOR_SHARE    2                       /* labels that the average counts for */
+#define MAX_WAITING    10000           /* rows that wait for a label */
+#define WAIT           (366 * 86400.0) /* seconds that they wait at most */
+#define INDICATOR      1.0             /* never cut: the distance of 0 and 1 */
+#define MIN_SHARE_ROWS 64              /* rows that any key may have of them */
+#define SHARE_KEYS     16.0            /* times the average of all keys, */
+#define MIN_SHARE      0.25            /* at least and */
+#define MAX_SHARE      0.75            /* at most */
+#define KEEP           0.99            /* of what a key's labels have been, a label */
+#define MAX_TARGET     1e36            /* of a target there: 1 / (1 - KEEP) of them fit a float */
+#define PRIOR_SHARE    2               /* labels that the average counts for */
 
 /* Where a feature of the bank comes from: a column of the schema (from 0), or one of these. */
 #define SOURCE_BIT(i)   (-1 - (i))
@@ -66,9 +66,10 @@ struct svi_fleet_shared {
     double *row, *scores;
     double *middle,
         *limit; /* by column: bounds (INFINITY: none); limit < 0: the value is only cut at -limit */
-    double target_middle, target_limit, most; /* of targets; largest weight */
-    uint64_t bounds_of;                       /* number of the prior they are of, + 1; 0: none */
-    int bounded;                              /* columns with bounds */
+    double target_middle, target_limit, most;   /* of targets; largest weight */
+    double early_weight, early_low, early_high; /* of what was learned before bounds were known */
+    uint64_t bounds_of;                         /* number of the prior they are of, + 1; 0: none */
+    int bounded;                                /* columns with bounds */
     struct shared_slot held[SVI_AUTO_WINDOW], waiting[MAX_WAITING];
     uint64_t recent[SVI_SHARE_ROWS]; /* keys of the last rows learned */
     int64_t learned, taken;          /* rows; elements */
@@ -96,7 +97,7 @@ static svs_code shared_make_bank(struct svi_fleet_shared *sh, const struct svi_s
     svs_code code = svi_settings_learning(alone, &weights, &o.host, err);
     svi_free(alone);
     o.host.max_features = sh->max_features + EXTRAS;
-    o.host.labels_ttl = WAIT;
+    o.host.labels_ttl = fmin(WAIT, s->labels_ttl);
     o.host.labels_max = MAX_WAITING;
     if (code == SVS_OK && !(sh->host = svi_learner_new(&o.host, sh->features, NULL, err)))
         code = err->code;
@@ -109,6 +110,12 @@ static svs_code shared_make_bank(struct svi_fleet_shared *sh, const struct svi_s
 
 static void shared_add_source(struct svi_fleet_shared *sh, int source) {
     sh->source[sh->features++] = source;
+}
+
+static void shared_forget_early(struct svi_fleet_shared *sh) {
+    sh->early_weight = 0;
+    sh->early_low = DBL_MAX;
+    sh->early_high = -DBL_MAX;
 }
 
 static svs_code shared_make(struct svi_fleet_shared *sh, const struct svi_settings *s, svs_error *err) {
@@ -143,6 +150,7 @@ static svs_code shared_make(struct svi_fleet_shared *sh, const struct svi_settin
         sh->part[i] = sh->start;
     sh->time = -DBL_MAX;
     sh->target_limit = sh->most = INFINITY;
+    shared_forget_early(sh);
     return shared_make_bank(sh, s, err);
 }
 
@@ -261,8 +269,9 @@ static void shared_read_bounds(struct svi_fleet *f) {
             continue;
         const double usual = p->bounds.usual[at + 1], apart = p->bounds.apart[at + 1];
         sh->middle[j] = p->bounds.middle[at + 1];
-        /* What varies in too few keys is not bounded by their spread: it is cut to where it lies. */
-        sh->limit[j] = usual > 0 ? apart + SVI_PRIOR_MAX_MULTIPLE * usual : -apart;
+        /* What varies in too few keys is not bounded by their spread: it is cut to where it lies. A rare
+         * column of 0 and 1 varies in few keys at first, and must not be lost. */
+        sh->limit[j] = usual > 0 ? apart + SVI_PRIOR_MAX_MULTIPLE * usual : -fmax(apart, INDICATOR);
     }
     const bool targets = p && sh->regress && p->bounds.n > 0;
     sh->target_middle = targets ? p->bounds.middle[0] : 0;
@@ -308,15 +317,9 @@ static bool shared_knows_bounds(const struct svi_fleet *f) {
     return p && p->bounds.n > 0 && p->bounds.weight < INFINITY;
 }
 
-/* Until the first coupling nothing is learned, or one hostile key could fill the scales of all. Where keys
- * are too few for bounds then, it learns without (shared_begin_bounds). */
-static bool shared_may_learn(const struct svi_fleet *f) {
-    return !f->prior || f->taken > FIRST_BOUNDS || shared_knows_bounds(f);
-}
-
 static bool shared_admits(const struct svi_fleet *f, const struct svi_key_entry *entry, svs_value y,
                           double weight) {
-    return !entry->share.out && shared_may_learn(f) && shared_label_fits(f->shared, y, weight) &&
+    return !entry->share.out && shared_label_fits(f->shared, y, weight) &&
            shared_in_share(f, entry->head.number + 1);
 }
 
@@ -364,11 +367,13 @@ static void shared_say(struct svi_fleet_shared *sh, const double *scores, int ro
     svi_bank_score(sh->bank, sh->row, scores, rows, classes, &scored);
     said->classes = sh->label;
     said->class_count = sh->regress ? 1 : classes;
-    said->known = sh->learned > 0 && classes <= SVI_SHARED_CLASSES && (sh->regress || classes > 1);
+    said->known = sh->learned > 0 && classes <= SVI_SHARED_CLASSES;
     if (!said->known)
         return;
     if (sh->regress) {
         said->value[0] = scored.scores[0];
+    } else if (classes < 2) {
+        said->value[0] = 0;
     } else if (rows == 1) { /* half the log odds */
         said->value[0] = -log1p(exp(2 * scored.scores[0]));
         said->value[1] = -log1p(exp(-2 * scored.scores[0]));
@@ -397,6 +402,14 @@ static void shared_count_label(struct svi_fleet_shared *sh, struct svi_key_share
         k->v[i] = (float)KEEP * k->v[i] + (i == label);
 }
 
+/* Weights and targets leave their traces in scales and first-order members: shared_begin_bounds. */
+static void shared_note_early(struct svi_fleet_shared *sh, svs_value y, double weight) {
+    const double target = !sh->regress ? 0 : y.kind == SVS_INT ? (double)y.as.i : y.as.r;
+    sh->early_weight = fmax(sh->early_weight, weight);
+    sh->early_low = fmin(sh->early_low, target);
+    sh->early_high = fmax(sh->early_high, target);
+}
+
 /* After the host has learned the sample as its newest. */
 static void shared_learned(struct svi_fleet *f, struct svi_key_entry *entry, const svs_sample *s,
                            const uint8_t id[16]) {
@@ -411,6 +424,8 @@ static void shared_learned(struct svi_fleet *f, struct svi_key_entry *entry, con
     slot->key = entry->head.number + 1;
     memcpy(slot->id, id, sizeof slot->id);
     sh->recent[sh->learned++ % SVI_SHARE_ROWS] = slot->key;
+    if (!sh->knew_bounds)
+        shared_note_early(sh, s->y, held.own);
     shared_note_classes(sh);
     shared_count_label(sh, &sh->all, s->y, held.label);
     shared_count_label(sh, &entry->share, s->y, held.label);
@@ -467,6 +482,15 @@ static bool shared_label_good(const struct svi_fleet_shared *sh, svs_value y) {
     if (y.kind == SVS_REAL)
         return sh->regress && fabs(y.as.r) <= SVI_VALUE_MAX;
     return y.kind != SVS_STR || !sh->regress;
+}
+
+/* What the engine of the key refuses by its head (check_claims there). */
+static bool shared_origin_good(const struct svi_fleet *f, const struct svi_message *m, double now) {
+    const struct svi_settings *s = f->stream.root->s;
+    const bool named = m->stream.kind == SVS_STR;
+    return !(named && (m->stream.length != strlen(s->stream) ||
+                       memcmp(m->stream.as.s, s->stream, m->stream.length) != 0)) &&
+           !(m->ts > now + s->ts_ahead);
 }
 
 /* Is the decoded row one that the bank can take? Its columns are in the schema then. */
@@ -611,6 +635,10 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
     bool said;
     if (!sh || !entry)
         return NULL;
+    if (!shared_origin_good(f, given, now)) {
+        svi_schema_restore(&sh->schema);
+        return NULL;
+    }
     /* The row may be another schema's; a sparse one is as long as its last index says. */
     if (m.has_x && !m.cells && m.x != row && m.d <= sh->max_features) {
         memcpy(row, m.x, (size_t)m.d * sizeof *row);
@@ -672,19 +700,22 @@ const struct svi_shared_score *svi_fleet_shared_peek(svi_stream *s, const char *
     return good ? &sh->said : NULL;
 }
 
-/* Does it hold a row that would not enter now? */
-static bool shared_holds_outside(struct svi_fleet_shared *sh) {
+/* Has it learned what would not enter now? */
+static bool shared_holds_outside(const struct svi_fleet_shared *sh) {
     const double *row;
     int64_t number;
-    bool outside = false;
+    bool outside = sh->early_weight > sh->most ||
+                   (sh->regress && (sh->early_high - sh->target_middle > sh->target_limit ||
+                                    sh->target_middle - sh->early_low > sh->target_limit));
     for (int64_t i = 0; !outside && svi_learner_held_row(sh->host, i, &row, &number); i++)
         for (int j = 0; row && j < sh->bounded && !outside; j++)
             outside = sh->limit[j] > 0 && fabs(row[sh->place[j]] - sh->middle[j]) > sh->limit[j];
     return outside;
 }
 
-/* Bounds are known for the first time. If rows that were learned before are out of them, it begins again from
- * nothing: what they left in scales and first-order members cannot be taken back. */
+/* Bounds are known for the first time, at the first coupling if there are keys enough. If rows that were
+ * learned before are out of them, the bank begins again from nothing: what they left in scales and
+ * first-order members cannot be taken back. */
 static void shared_begin_bounds(struct svi_fleet *f) {
     struct svi_fleet_shared *sh = f->shared;
     sh->knew_bounds = true;
@@ -693,6 +724,7 @@ static void shared_begin_bounds(struct svi_fleet *f) {
         return;
     svs_learner_reset(sh->host);
     svi_bank_reset(sh->bank);
+    sh->learned = 0;
     memset(sh->held, 0, sizeof sh->held);
     memset(sh->waiting, 0, sizeof sh->waiting);
     memset(sh->recent, 0, sizeof sh->recent);
@@ -843,6 +875,9 @@ void svi_fleet_shared_archive(struct svi_archive *a, svi_stream *s) {
     for (int i = 0; i < SVI_SHARE_ROWS; i++)
         svi_archive_uint64(a, "recent", &sh->recent[i]);
     svi_archive_bool(a, "knew bounds", &sh->knew_bounds);
+    double *const early[] = {&sh->early_weight, &sh->early_low, &sh->early_high};
+    for (int i = 0; i < 3; i++)
+        svi_archive_finite(a, "early labels", early[i], 1);
     svi_archive_bool(a, "wide", &sh->wide);
     /* Its arrays have places for these features and max_features columns. */
     svi_archive_check(a, sh->features - sh->placed == shared_extras(sh),

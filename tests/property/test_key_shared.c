@@ -289,6 +289,96 @@ static void ids_of_keys(void **state) {
     end(&r);
 }
 
+/* What the engine of its key refuses by its head is not learned: another stream's, ahead of the clock. */
+static void refused_not_learned(void **state) {
+    static const char *const given[] = {NULL};
+    struct run r;
+    (void)state;
+    start(&r, given, 1);
+    for (int i = 0; i < 20; i++)
+        learn(&r, i % 2, LINE, 1, true);
+    for (int i = 0; i < 3; i++) {
+        double x[D] = {1, 2, 3, 4};
+        struct svi_message m = {.has_x = true,
+                                .kind = SVI_DENSE,
+                                .d = D,
+                                .x = x,
+                                .ts = NAN,
+                                .weight = 1,
+                                .n = -1,
+                                .y = svs_int(1)};
+        if (i == 0)
+            m.stream = svs_str("another");
+        if (i == 1)
+            m.ts = NOW + 1e6;
+        give(&r, &m, i % 2);
+        settle(&r);
+        assert_int_equal(svi_fleet_shared_held(svi_fleet_of(r.fleet)), i < 2 ? 20 : 21);
+    }
+    check(&r);
+    end(&r);
+}
+
+/* ---- the first rows */
+
+/* A row whose label is 1. */
+static void learn_one(struct run *r, int key) {
+    double x[D];
+    for (int j = 0; j < D; j++)
+        x[j] = gauss(&r->random);
+    struct svi_message m = {
+        .has_x = true, .kind = SVI_DENSE, .d = D, .x = x, .ts = NAN, .weight = 1, .n = -1, .y = svs_int(1)};
+    give(r, &m, key);
+}
+
+/* The bank learns from the first row of the stream, and a key answers with a class that only others have had:
+ * all keys begin with one row, and only the first of them cannot know its class. */
+static void first_rows(void **state) {
+    static const char *const given[] = {NULL};
+    struct run r;
+    struct svi_stream_progress p;
+    (void)state;
+    start(&r, given, 1);
+    for (int k = 0; k < 40; k++)
+        learn_one(&r, k);
+    settle(&r);
+    assert_int_equal(svi_fleet_shared_held(svi_fleet_of(r.fleet)), 40);
+    svi_stream_progress(r.fleet, &p);
+    assert_int_equal(p.sums.right, 39);
+    end(&r);
+}
+
+/* What keys began with before bounds were known is bounded, too: a weight or a row far from theirs, in the
+ * first rows of the stream, is gone at the first coupling. */
+static void early_rows(void **state) {
+    static const char *const given[] = {NULL};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct run r;
+        start(&r, given, 1);
+        double x[D] = {1, i ? 1e6 : 2, 3, 4};
+        struct svi_message m = {.has_x = true,
+                                .kind = SVI_DENSE,
+                                .d = D,
+                                .x = x,
+                                .ts = NAN,
+                                .weight = i ? 1 : 1e6,
+                                .n = -1,
+                                .y = svs_int(1)};
+        give(&r, &m, KEYS);
+        for (int n = 1; n < 63; n++)
+            learn(&r, n % KEYS, LINE, 1, true);
+        settle(&r);
+        assert_int_equal(svi_fleet_shared_held(svi_fleet_of(r.fleet)), 63);
+        for (int n = 0; n < 10; n++)
+            learn(&r, n, LINE, 1, true);
+        settle(&r);
+        assert_in_range(svi_fleet_shared_held(svi_fleet_of(r.fleet)), 1, 10);
+        check(&r);
+        end(&r);
+    }
+}
+
 /* ---- hostile keys */
 
 /* Share of the first rows of new keys that are right, after one key has sent this. */
@@ -375,7 +465,9 @@ static void off(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),   cmocka_unit_test(leaves_exactly),
-                                       cmocka_unit_test(ids_of_keys), cmocka_unit_test(hostile),
-                                       cmocka_unit_test(helps),       cmocka_unit_test(off)};
+                                       cmocka_unit_test(ids_of_keys), cmocka_unit_test(refused_not_learned),
+                                       cmocka_unit_test(first_rows),  cmocka_unit_test(early_rows),
+                                       cmocka_unit_test(hostile),     cmocka_unit_test(helps),
+                                       cmocka_unit_test(off)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
