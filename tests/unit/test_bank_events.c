@@ -353,7 +353,7 @@ static void test_calibration(void **state) {
     struct linear l;
     int count = 0;
     speaker_auto(&f, "classify", "online");
-    for (int i = 0; i < often(1500, 500); i++) {
+    for (int i = 0; i < often(1500, 400); i++) {
         json_t *model = json_incref(f.last[SVI_TOPIC_MODEL]);
         say_row(&f, i, 2, x);
         const json_t *score = f.last[SVI_TOPIC_SCORE];
