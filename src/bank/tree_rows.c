@@ -186,14 +186,17 @@ void svi_tree_rows_push(struct svi_tree_rows *r, const struct svi_tree_row *row)
         r->oldest = r->pushed - r->kept;
 }
 
-/* The place of a row, from the newest back: numbers rise. -1: it is not there. */
+/* The place of a row by halving: numbers rise, after those that are -1. -1: it is not there. */
 static int64_t rows_place(const struct svi_tree_rows *r, int64_t number) {
-    for (int64_t i = r->pushed; i-- > r->oldest;) {
-        const int64_t here = r->number[i % r->capacity];
-        if (here <= number)
-            return here == number ? i : -1;
+    int64_t from = r->oldest, to = r->pushed;
+    while (from < to) {
+        const int64_t middle = from + (to - from) / 2;
+        if (r->number[middle % r->capacity] < number)
+            from = middle + 1;
+        else
+            to = middle;
     }
-    return -1;
+    return from < r->pushed && r->number[from % r->capacity] == number ? from : -1;
 }
 
 void svi_tree_rows_remove(struct svi_tree_rows *r, int64_t number) {

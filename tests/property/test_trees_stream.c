@@ -1,6 +1,6 @@
 /* Boosted trees in a long stream: a million rows through a bank, whose classes change places after 900,000.
  * The windowed member follows within some thousand rows, fits keep their spacing, and memory does not grow.
- */
+ * Where memory errors are looked for, a fifteenth of that does; memory is that of the sanitizer there. */
 #include "support/quick.h"
 
 #include <setjmp.h>
@@ -19,10 +19,11 @@
 #include "config/settings.h"
 #include "learner/learner_held.h"
 
-enum { D = 3, ROWS = 1000000, CHANGE = 900000, BLOCK = 1000 };
+enum { D = 3, BLOCK = 1000 };
 #define BUDGET 4.5 /* microseconds: not all members, the trees among them */
 
 struct long_stream {
+    int rows, change; /* in total; until the classes change places */
     svs_learner *host;
     svi_bank *bank;
     struct svi_random random;
@@ -37,7 +38,7 @@ static double stream_uniform(struct long_stream *s) {
 /* Learns row i: the class is whether two values have the same sign, and after the change whether not. */
 static void stream_row(struct long_stream *s, int i) {
     const double x[D] = {stream_uniform(s), stream_uniform(s), stream_uniform(s)};
-    const int label = ((x[0] > 0) == (x[1] > 0)) != (i >= CHANGE);
+    const int label = ((x[0] > 0) == (x[1] > 0)) != (i >= s->change);
     const svs_sample sample = {.x = x, .d = D, .y = svs_int(label), .weight = 1};
     svs_step step;
     struct svi_bank_scored scored;
@@ -74,7 +75,9 @@ static void a_million_rows(void **state) {
     o.window = SVI_AUTO_WINDOW;
     o.labels_ttl = 0;
     const struct svi_bank_options options = {.host = o, .seed = 1, .budget = BUDGET};
-    struct long_stream s = {.host = svs_learner_new(&o, D, NULL),
+    struct long_stream s = {.rows = often(1000000, 65000),
+                            .change = often(900000, 45000),
+                            .host = svs_learner_new(&o, D, NULL),
                             .bank = svi_bank_new(&options, D, NULL),
                             .random = {7},
                             .recent = member_place("trees-5000"),
@@ -85,20 +88,21 @@ static void a_million_rows(void **state) {
     long resident = 0;
     int recovered = 0, recovered_all = 0;
     int64_t fits = 0;
-    for (int i = 0; i < ROWS; i++) {
+    const int settled = often(200, 20) * BLOCK; /* all is as large as it will be */
+    for (int i = 0; i < s.rows; i++) {
         if (i % BLOCK == 0)
             s.wrong_recent = s.wrong_all = 0;
         stream_row(&s, i);
         if (i % BLOCK != BLOCK - 1)
             continue;
         /* Two bounds cut at zero: 95 of 100 rows right are easy for trees, and half of them for others. */
-        if (i < CHANGE && i > 10 * BLOCK)
+        if (i < s.change && i > 10 * BLOCK)
             assert_true(s.wrong_recent < BLOCK / 20 && s.wrong_all < BLOCK / 20);
-        if (i >= CHANGE && !recovered && s.wrong_recent < BLOCK / 20)
-            recovered = i + 1 - CHANGE;
-        if (i >= CHANGE && !recovered_all && s.wrong_all < BLOCK / 20)
-            recovered_all = i + 1 - CHANGE;
-        if (i == 200 * BLOCK - 1) {
+        if (i >= s.change && !recovered && s.wrong_recent < BLOCK / 20)
+            recovered = i + 1 - s.change;
+        if (i >= s.change && !recovered_all && s.wrong_all < BLOCK / 20)
+            recovered_all = i + 1 - s.change;
+        if (i == settled - 1) {
             resident = stream_resident();
             fits = svi_bank_tree_waits(s.bank).fits;
         }
@@ -108,11 +112,13 @@ static void a_million_rows(void **state) {
                   (long)svi_bank_tree_waits(s.bank).fits, svi_bank_tree_waits(s.bank).seconds,
                   svi_bank_tree_waits(s.bank).longest);
     assert_in_range(recovered, 1, 16 * BLOCK);
-    assert_in_range(recovered_all, recovered, 80 * BLOCK);
-    /* Of 800,000 rows: every 5000 and every 20,000 at most, and not fewer than half as many. */
+    /* Every 5000 and every 20,000 rows at most, and not fewer than half as many. */
     fits = svi_bank_tree_waits(s.bank).fits - fits;
-    assert_in_range(fits, 90, 200);
-    assert_in_range(stream_resident(), 0, resident + (4 << 20));
+    assert_in_range(fits, (s.rows - settled) / 5000 * 9 / 16, (s.rows - settled) / 4000);
+    if (!quick()) {
+        assert_in_range(recovered_all, recovered, 80 * BLOCK);
+        assert_in_range(stream_resident(), 0, resident + (4 << 20));
+    }
     svi_bank_free(&s.bank);
     svs_learner_free(&s.host);
 }
