@@ -6,7 +6,7 @@
  * mean of the targets in units of their deviation, and the loss is half the squared error.
  *
  * w = start.w + delta. The Hessian of a key begins with that of an average row of the fleet times
- * PRIOR_ROWS: so the key moves away from the start as if that were what so many rows of its own had taught.
+ * PRIOR_ROWS: so the key moves away from the start as if that had been learned from that many own rows.
  * Inputs are bounded, and a key teaches the start by its first TEACHES rows only: its influence on how other
  * keys begin is bounded, whatever it sends.
  *
@@ -406,7 +406,7 @@ static void stack_teach(struct svi_stack_start *part, const double *g, double H[
 
 /* Adds the losses of the experts: a mistake is 1; a regression's squared error is in units, and capped. */
 static void stack_assess(struct svi_key_stack *s, const double *w, const double *inputs, int K, int label,
-                        double target, struct svi_stack_start *part) {
+                         double target, struct svi_stack_start *part) {
     double value[E], *each = s->regress ? value : (double *)inputs + M * K + K;
     stack_experts(w, inputs, s->regress, K, each);
     s->losses = KEEP_COUNT * s->losses + 1;

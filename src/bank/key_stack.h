@@ -33,7 +33,7 @@ struct svi_stack_start {
     double w[SVI_STACK_MEMBERS];
     double H[SVI_STACK_MEMBERS][SVI_STACK_MEMBERS];
     double rows;
-    double loss[SVI_STACK_EXPERTS], losses; /* sum of losses of each expert, of so many rows */
+    double loss[SVI_STACK_EXPERTS], losses; /* sum of losses of each expert; number of rows */
 };
 
 void svi_stack_start_init(struct svi_stack_start *s);

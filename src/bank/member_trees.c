@@ -184,7 +184,7 @@ static void trees_score(const struct svi_member_part *p, double *scores) {
 
 /* ---- learning */
 
-/* Options of a fit to so many rows, of which a leaf has min_rows at least: more leaves would count as work
+/* Options of a fit to that many rows, of which a leaf has min_rows at least: more leaves would count as work
  * that is never done. */
 static struct svi_boost_options trees_options(const struct svi_member_context *c, int64_t rows) {
     struct svi_boost_options o = svi_boost_defaults(c->host->task, c->regress ? 0 : c->classes);

@@ -33,7 +33,7 @@
 #define KEY_SHARES     4 /* features of the key's labels at most */
 #define EXTRAS         (KEY_BITS + KEY_SHARES)
 #define MAX_WAITING    10000           /* rows that wait for a label */
-#define WAIT           (366 * 86400.0) /* for so many seconds: the engine of the key decides earlier */
+#define WAIT           (366 * 86400.0) /* and for how many seconds: the engine of the key decides earlier */
 #define FIRST_BOUNDS   (SVI_FLEET_COUPLE / 16) /* elements: then the prior is first made */
 #define MIN_SHARE_ROWS 64                      /* rows that any key may have of them */
 #define SHARE_KEYS     16.0                    /* times the average of all keys, */
@@ -554,8 +554,8 @@ static void shared_forget(struct svi_fleet *f, const struct svi_key_entry *entry
     shared_forget_id(f->shared, id);
 }
 
-/* By the slots of all samples that are, or were lately, in the window or waiting: an id of one that has left
- * finds nothing. */
+/* By the slots of all samples that are, or were recently, in the window or waiting: an id of one that has
+ * left finds nothing. */
 void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry) {
     struct svi_fleet_shared *sh = f->shared;
     const uint64_t key = entry->head.number + 1;
