@@ -538,20 +538,25 @@ static bool shared_label(struct svi_fleet *f, struct svi_key_entry *entry, svs_v
     return true;
 }
 
-static void shared_forget_id(struct svi_fleet_shared *sh, const uint8_t id[16]) {
+/* Number of samples of this id that were held or waited. */
+static int shared_forget_id(struct svi_fleet_shared *sh, const uint8_t id[16]) {
     char text[ID_TEXT + 1];
     svs_error err;
+    int count = 0;
     const svs_value given = shared_id_value(id, text);
     svi_bank_forget(sh->bank, sh->host, given, sh->time);
-    (void)svs_learner_forget(sh->host, given, sh->time, NULL, &err);
+    return svs_learner_forget(sh->host, given, sh->time, &count, &err) == SVS_OK ? count : 0;
 }
 
-static void shared_forget(struct svi_fleet *f, const struct svi_key_entry *entry, svs_value own) {
+/* The bank holds a sample longer than its key does: the key then reports it as forgotten by this. */
+static bool shared_forget(struct svi_fleet *f, const struct svi_key_entry *entry, svs_value own) {
     uint8_t id[16];
     if (own.kind == SVS_NONE)
-        return;
+        return false;
     shared_id(entry, own, 0, id);
-    shared_forget_id(f->shared, id);
+    f->shared->said.known = false;
+    f->shared->said.removed = shared_forget_id(f->shared, id);
+    return f->shared->said.removed > 0;
 }
 
 /* By the slots of all samples that are, or were recently, in the window or waiting: an id of one that has
@@ -565,7 +570,7 @@ void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry) {
         struct shared_slot *slot = i < SVI_AUTO_WINDOW ? &sh->held[i] : &sh->waiting[i - SVI_AUTO_WINDOW];
         if (slot->key != key)
             continue;
-        shared_forget_id(sh, slot->id);
+        (void)shared_forget_id(sh, slot->id);
         *slot = (struct shared_slot){0};
     }
     for (int i = 0; i < SVI_SHARE_ROWS; i++)
@@ -609,6 +614,7 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
     bool said;
     if (!sh || !entry)
         return NULL;
+    sh->said.removed = 0;
     /* The row may be another schema's; a sparse one is as long as its last index says. */
     if (m.has_x && !m.cells && m.x != row && m.d <= sh->max_features) {
         memcpy(row, m.x, (size_t)m.d * sizeof *row);
@@ -623,7 +629,7 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
     else if (m.op == SVI_LABEL)
         said = shared_label(f, entry, m.id, m.y);
     else
-        said = (shared_forget(f, entry, m.id), false);
+        said = shared_forget(f, entry, m.id);
     return said ? &sh->said : NULL;
 }
 
@@ -633,13 +639,15 @@ const struct svi_shared_score *svi_fleet_share_command(struct svi_fleet *f, stru
     svs_error err;
     if (!f->shared)
         return NULL;
+    f->shared->said.removed = 0;
     if (c->op == SVI_COMMAND_RESET)
         svi_fleet_unshare(f, entry);
     if ((c->op != SVI_COMMAND_LABEL && c->op != SVI_COMMAND_FORGET) || svi_command_id(c, &id, &err) != SVS_OK)
         return NULL;
-    if (c->op == SVI_COMMAND_FORGET)
-        shared_forget(f, entry, id);
-    else if (svi_command_label(c, &y, &err) == SVS_OK && shared_label(f, entry, id, y))
+    if (c->op == SVI_COMMAND_FORGET) {
+        if (shared_forget(f, entry, id))
+            return &f->shared->said;
+    } else if (svi_command_label(c, &y, &err) == SVS_OK && shared_label(f, entry, id, y))
         return &f->shared->said;
     return NULL;
 }
@@ -725,6 +733,17 @@ int64_t svi_fleet_shared_held(const struct svi_fleet *f) {
     if (f->shared)
         svs_learner_health(f->shared->host, &h);
     return h.held;
+}
+
+void svi_fleet_shared_figures(const struct svi_fleet *f, struct svi_figure *counted) {
+    if (!f->shared)
+        return;
+    const struct svi_tree_waits trees = svi_bank_tree_waits(f->shared->bank);
+    counted[SVI_COUNTER_TREE_FITS].as.count += trees.fits;
+    counted[SVI_COUNTER_TREE_WAITS].as.count += trees.count;
+    counted[SVI_COUNTER_TREE_WAIT_SECONDS].as.number += trees.seconds;
+    counted[SVI_COUNTER_TREE_WAIT_LONGEST].as.number =
+        fmax(counted[SVI_COUNTER_TREE_WAIT_LONGEST].as.number, trees.longest);
 }
 
 int64_t svi_fleet_shared_rows(const struct svi_fleet *f, const struct svi_key_entry *entry) {
