@@ -20,9 +20,10 @@
 #define SVI_STACK_EXPERTS  3  /* the key's learner alone, the bank of all keys alone, the stack */
 #define SVI_SHARED_CLASSES 64 /* a shared score of more classes is not passed on */
 
-/* What the bank of all keys says of a row. */
+/* What the bank of all keys says of a row, and what it did with a request to forget one. */
 struct svi_shared_score {
     bool known;
+    int removed;                      /* samples of the id to forget that it held; else 0 */
     int class_count;                  /* regression: 1 */
     const svs_value *classes;         /* of the values; stays valid and unchanged */
     double value[SVI_SHARED_CLASSES]; /* log probabilities; regression: the value */

@@ -418,12 +418,13 @@ const struct cli_command cli_eval = {
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm\n"
         "  svmstream eval --alerts --alert.budget 1/week --incidents faults.csv --plot alerts.svg pump.csv",
-    .keys =
-        "in.format stream task method C window window.seconds forget scale class.weight decision.cost "
-        "interval features label id ts ts.format weight key keys.max keys.memory key.prior columns no-header "
-        "categories numbers ignore missing.words unscaled categories.max hash calendar zone drift. "
-        "columns.new missing outlier refit refit. serve novelty novelty. alert. limits context labels. "
-        "ts.ahead "
-        "max.features max.classes threads seed",
+    .keys = "in.format stream task method auto.budget C window window.seconds forget scale class.weight "
+            "decision.cost "
+            "interval features label id ts ts.format weight key keys.max keys.memory key.prior key.shared "
+            "columns no-header "
+            "categories numbers ignore missing.words unscaled categories.max hash calendar zone drift. "
+            "columns.new missing outlier refit refit. serve novelty novelty. alert. limits context labels. "
+            "ts.ahead "
+            "max.features max.classes threads seed",
     .options = options,
     .run = cmd_eval_run};

@@ -141,11 +141,12 @@ const struct cli_command cli_replay = {
         "  svmstream replay /var/lib/pump1\n"
         "  svmstream replay --C 10 --window 5000 /var/lib/pump1\n"
         "  svmstream replay --alerts --alert.budget 1/week --incidents faults.csv /var/lib/pump1",
-    .keys = "accept-loss stream task method C window window.seconds forget scale class.weight features "
+    .keys = "accept-loss stream task method auto.budget C window window.seconds forget scale class.weight "
+            "features "
             "categories numbers ignore unscaled categories.max hash calendar zone columns.new missing "
             "outlier refit "
             "refit. serve drift. novelty novelty. alert. limits context publish. scores labels. ts.ahead "
-            "max.features max.classes max.sources sources.idle key.prior threads seed",
+            "max.features max.classes max.sources sources.idle key.prior key.shared threads seed",
     .options = options,
     .unchecked = true,
     .run = cmd_replay_run};

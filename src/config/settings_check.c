@@ -245,12 +245,20 @@ static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err
                         "refit is not for a stream with keys, whose models are exact at any time: set refit "
                         "none, or leave out key");
     const char *without = s->key_prior > 0 ? settings_without_prior(s) : NULL;
+    if (without && s->method == SVI_METHOD_AUTO && !settings_without_shared(s))
+        return svi_fail(err, SVS_SETTING,
+                        "key.prior is not for banks of single keys: set key.prior 0, or key.shared yes");
+    if (without && s->method == SVI_METHOD_AUTO)
+        without = "class.weight";
     if (without)
         return svi_fail(
             err, SVS_SETTING,
             "key.prior needs method alsvm or falsvm (or auto with key.shared), a window, forget 1 "
             "and no class.weight: set key.prior 0, or leave out %s",
             without);
+    /* "no" may wait for a change to method auto while the stream runs; "yes" would never have an effect. */
+    if (s->method != SVI_METHOD_AUTO && s->key_shared && svi_settings_chosen(s, "key.shared"))
+        return svi_fail(err, SVS_SETTING, "key.shared is for method auto: remove it, or set method auto");
     if (s->key_shared && settings_without_shared(s))
         return svi_fail(err, SVS_SETTING,
                         "key.shared counts all classes alike: set key.shared no, or leave out class.weight");

@@ -838,7 +838,12 @@ static svs_code engine_forget(struct svi_engine *e, svs_value id, int *count, sv
     if (e->bank)
         svi_bank_forget(e->bank, e->learner, id, e->time);
     svi_engine_stack_forget(e, id);
-    return svs_learner_forget(e->learner, id, e->time, count, err);
+    const svs_code code = svs_learner_forget(e->learner, id, e->time, count, err);
+    /* A sample that left the window of its key may still have been in the bank of all keys. */
+    const int elsewhere = code == SVS_UNKNOWN_ID ? svi_engine_removed_elsewhere(e) : 0;
+    if (elsewhere > 0 && count)
+        *count = elsewhere;
+    return elsewhere > 0 ? SVS_OK : code;
 }
 
 static svs_code engine_take(struct svi_engine *e, struct svi_message *m, double now, svs_error *err) {

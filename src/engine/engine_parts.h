@@ -184,6 +184,11 @@ static inline void svi_engine_receive_shared(struct svi_engine *e, const struct 
         e->stack->said = said;
 }
 
+/* Samples of the id to forget that the bank of all keys held. */
+static inline int svi_engine_removed_elsewhere(const struct svi_engine *e) {
+    return e->stack && e->stack->said ? e->stack->said->removed : 0;
+}
+
 /* The learner of all samples; NULL: there is none. */
 static inline svs_learner *svi_engine_whole(const struct svi_engine *e) {
     return e->stack ? e->stack->whole : NULL;

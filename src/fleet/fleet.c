@@ -620,6 +620,7 @@ static int fleet_figures(const svi_stream *s, struct svi_figure *counted, struct
     counted[SVI_COUNTER_SEEN].as.count += t->seen;
     counted[SVI_COUNTER_LABELLED].as.count += t->labelled;
     counted[SVI_COUNTER_REFUSED].as.count += t->refused;
+    svi_fleet_shared_figures(f, counted);
     const struct svi_figure all[SVI_FLEET_FIGURES] = {
         {"keys", SVI_COUNT, .as.count = svi_key_table_count(f->table)},
         {"keys_in_memory", SVI_COUNT, .as.count = svi_key_table_in_memory(f->table)},

@@ -512,6 +512,8 @@ void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry);
 /* At a coupling: merges what the parts have learned of stacks; all workers must be idle. */
 void svi_fleet_shared_couple(struct svi_fleet *f);
 double svi_fleet_shared_memory(const struct svi_fleet *f);
+/* Adds the figures of the bank of all keys to those of the root. */
+void svi_fleet_shared_figures(const struct svi_fleet *f, struct svi_figure *counted);
 /* For tests: svi_bank_check of it; how many of the last SVI_SHARE_ROWS rows that it has learned are of this
  * key. */
 const char *svi_fleet_shared_check(struct svi_fleet *f, double error);

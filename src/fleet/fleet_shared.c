@@ -39,9 +39,10 @@
 #define SHARE_KEYS     16.0            /* times the average of all keys, */
 #define MIN_SHARE      0.25            /* at least and */
 #define MAX_SHARE      0.75            /* at most */
-#define KEEP           0.99            /* of what a key's labels have been, a label */
-#define MAX_TARGET     1e36            /* of a target there: 1 / (1 - KEEP) of them fit a float */
-#define PRIOR_SHARE    2               /* labels that the average counts for */
+#define BEYOND_SHARE   16   /* elements of the stream, of which one is learned whatever the share */
+#define KEEP           0.99 /* of what a key's labels have been, a label */
+#define MAX_TARGET     1e36 /* of a target there: 1 / (1 - KEEP) of them fit a float */
+#define PRIOR_SHARE    2    /* labels that the average counts for */
 
 /* Where a feature of the bank comes from: a column of the schema (from 0), or one of these. */
 #define SOURCE_BIT(i)   (-1 - (i))
@@ -303,12 +304,15 @@ static bool shared_label_fits(const struct svi_fleet_shared *sh, svs_value y, do
 /* Has the key no more than its share of the last rows learned? */
 static bool shared_in_share(const struct svi_fleet *f, uint64_t key) {
     const struct svi_fleet_shared *sh = f->shared;
-    const double average = SHARE_KEYS / (double)svi_key_table_count(f->table);
+    const int64_t keys = svi_key_table_count(f->table);
+    const double average = SHARE_KEYS / (double)keys;
     const double share = average < MIN_SHARE ? MIN_SHARE : average > MAX_SHARE ? MAX_SHARE : average;
     int own = 0;
     for (int i = 0; i < SVI_SHARE_ROWS; i++)
         own += sh->recent[i] == key;
-    return own < MIN_SHARE_ROWS || own < share * SVI_SHARE_ROWS;
+    /* A key alone takes nothing from others. And the list moves with rows that are learned: where all other
+     * keys are silent, a key at its limit would never teach again. */
+    return keys == 1 || own < MIN_SHARE_ROWS || own < share * SVI_SHARE_ROWS || sh->taken % BEYOND_SHARE == 0;
 }
 
 /* Is it known what is normal among keys? */
@@ -564,23 +568,28 @@ static bool shared_label(struct svi_fleet *f, struct svi_key_entry *entry, svs_v
     return true;
 }
 
-static void shared_forget_id(struct svi_fleet_shared *sh, const uint8_t id[16]) {
+/* Number of samples of this id that were held or waited. */
+static int shared_forget_id(struct svi_fleet_shared *sh, const uint8_t id[16]) {
     char text[ID_TEXT + 1];
     svs_error err;
+    int count = 0;
     const svs_value given = shared_id_value(id, text);
     svi_bank_forget(sh->bank, sh->host, given, sh->time);
-    (void)svs_learner_forget(sh->host, given, sh->time, NULL, &err);
+    return svs_learner_forget(sh->host, given, sh->time, &count, &err) == SVS_OK ? count : 0;
 }
 
-static void shared_forget(struct svi_fleet *f, const struct svi_key_entry *entry, svs_value own) {
+/* The bank holds a sample longer than its key does: the key then reports it as forgotten by this. */
+static bool shared_forget(struct svi_fleet *f, const struct svi_key_entry *entry, svs_value own) {
     uint8_t id[16];
     if (own.kind == SVS_NONE)
-        return;
+        return false;
     shared_id(entry, own, 0, id);
-    shared_forget_id(f->shared, id);
+    f->shared->said.known = false;
+    f->shared->said.removed = shared_forget_id(f->shared, id);
+    return f->shared->said.removed > 0;
 }
 
-/* By the slots of all samples that are, or recently were, in the window or waiting: an id of one that has
+/* By the slots of all samples that are, or were recently, in the window or waiting: an id of one that has
  * left finds nothing. */
 void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry) {
     struct svi_fleet_shared *sh = f->shared;
@@ -591,7 +600,7 @@ void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry) {
         struct shared_slot *slot = i < SVI_AUTO_WINDOW ? &sh->held[i] : &sh->waiting[i - SVI_AUTO_WINDOW];
         if (slot->key != key)
             continue;
-        shared_forget_id(sh, slot->id);
+        (void)shared_forget_id(sh, slot->id);
         *slot = (struct shared_slot){0};
     }
     for (int i = 0; i < SVI_SHARE_ROWS; i++)
@@ -635,6 +644,7 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
     bool said;
     if (!sh || !entry)
         return NULL;
+    sh->said.removed = 0;
     if (!shared_origin_good(f, given, now)) {
         svi_schema_restore(&sh->schema);
         return NULL;
@@ -653,7 +663,7 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
     else if (m.op == SVI_LABEL)
         said = shared_label(f, entry, m.id, m.y);
     else
-        said = (shared_forget(f, entry, m.id), false);
+        said = shared_forget(f, entry, m.id);
     return said ? &sh->said : NULL;
 }
 
@@ -663,13 +673,15 @@ const struct svi_shared_score *svi_fleet_share_command(struct svi_fleet *f, stru
     svs_error err;
     if (!f->shared)
         return NULL;
+    f->shared->said.removed = 0;
     if (c->op == SVI_COMMAND_RESET)
         svi_fleet_unshare(f, entry);
     if ((c->op != SVI_COMMAND_LABEL && c->op != SVI_COMMAND_FORGET) || svi_command_id(c, &id, &err) != SVS_OK)
         return NULL;
-    if (c->op == SVI_COMMAND_FORGET)
-        shared_forget(f, entry, id);
-    else if (svi_command_label(c, &y, &err) == SVS_OK && shared_label(f, entry, id, y))
+    if (c->op == SVI_COMMAND_FORGET) {
+        if (shared_forget(f, entry, id))
+            return &f->shared->said;
+    } else if (svi_command_label(c, &y, &err) == SVS_OK && shared_label(f, entry, id, y))
         return &f->shared->said;
     return NULL;
 }
@@ -759,6 +771,17 @@ int64_t svi_fleet_shared_held(const struct svi_fleet *f) {
     if (f->shared)
         svs_learner_health(f->shared->host, &h);
     return h.held;
+}
+
+void svi_fleet_shared_figures(const struct svi_fleet *f, struct svi_figure *counted) {
+    if (!f->shared)
+        return;
+    const struct svi_tree_waits trees = svi_bank_tree_waits(f->shared->bank);
+    counted[SVI_COUNTER_TREE_FITS].as.count += trees.fits;
+    counted[SVI_COUNTER_TREE_WAITS].as.count += trees.count;
+    counted[SVI_COUNTER_TREE_WAIT_SECONDS].as.number += trees.seconds;
+    counted[SVI_COUNTER_TREE_WAIT_LONGEST].as.number =
+        fmax(counted[SVI_COUNTER_TREE_WAIT_LONGEST].as.number, trees.longest);
 }
 
 int64_t svi_fleet_shared_rows(const struct svi_fleet *f, const struct svi_key_entry *entry) {

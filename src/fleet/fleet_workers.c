@@ -266,10 +266,12 @@ bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct s
     }
     t->entry = entry;
     t->engine = entry->engine;
-    if (said)
+    if (said) {
         t->said = *said;
-    else
+    } else {
         t->said.known = false;
+        t->said.removed = 0;
+    }
     t->now = now;
     t->receipt = f->stream.receipt;
     t->worker = svi_fleet_part(entry->hash) % c->count;
