@@ -21,7 +21,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/limits.h"
-#include "fleet/fleet_internal.h"
+#include "fleet/fleet_shared_internal.h"
 #include "learner/learner_archive.h"
 #include "learner/learner_held.h"
 #include "learner/learner_prior.h"
@@ -29,61 +29,10 @@
 #include "learner/scratch.h"
 #include "wire/decode.h"
 
-#define KEY_BITS       6 /* of the hash, a feature each */
-#define KEY_SHARES     4 /* features of the key's labels at most */
-#define EXTRAS         (KEY_BITS + KEY_SHARES)
-#define MAX_WAITING    10000           /* rows that wait for a label */
-#define WAIT           (366 * 86400.0) /* seconds that they wait at most */
-#define INDICATOR      1.0             /* never cut: the distance of 0 and 1 */
-#define MIN_SHARE_ROWS 64              /* rows that any key may have of them */
-#define SHARE_KEYS     16.0            /* times the average of all keys, */
-#define MIN_SHARE      0.25            /* at least and */
-#define MAX_SHARE      0.75            /* at most */
-#define BEYOND_SHARE   16   /* elements of the stream, of which one is learned whatever the share */
-#define KEEP           0.99 /* of what a key's labels have been, a label */
-#define MAX_TARGET     1e36 /* of a target there: 1 / (1 - KEEP) of them fit a float */
-#define PRIOR_SHARE    2    /* labels that the average counts for */
-
-/* Where a feature of the bank comes from: a column of the schema (from 0), or one of these. */
-#define SOURCE_BIT(i)   (-1 - (i))
-#define SOURCE_SHARE(i) (-1 - KEY_BITS - (i))
-
-/* A sample of the host: its key and its id there. */
-struct shared_slot {
-    uint64_t key; /* number of the key + 1; 0: none */
-    uint8_t id[16];
-};
-
-struct svi_fleet_shared {
-    struct svi_schema schema;
-    struct svi_columns columns;
-    svs_learner *host;
-    svi_bank *bank;
-    int max_features, max_classes;
-    bool regress;
-    int32_t *source;      /* max_features + EXTRAS */
-    int *place;           /* by column: its feature */
-    int features, placed; /* of the bank; columns that have one */
-    double *row, *scores;
-    double *middle,
-        *limit; /* by column: bounds (INFINITY: none); limit < 0: the value is only cut at -limit */
-    double target_middle, target_limit, most;   /* of targets; largest weight */
-    double early_weight, early_low, early_high; /* of what was learned before bounds were known */
-    uint64_t bounds_of;                         /* number of the prior they are of, + 1; 0: none */
-    int bounded;                                /* columns with bounds */
-    struct shared_slot held[SVI_AUTO_WINDOW], waiting[MAX_WAITING];
-    uint64_t recent[SVI_SHARE_ROWS]; /* keys of the last rows learned */
-    int64_t learned, taken;          /* rows; elements */
-    double time;
-    bool knew_bounds;         /* bounds have been known */
-    bool wide;                /* the shares of more than two classes are features */
-    struct svi_key_share all; /* averages over all labels */
-    svs_value *label;         /* classes, which other threads read: those before label_count never change */
-    char (*name)[SVS_NAME_MAX];
-    int label_count;
-    struct svi_stack_start start, part[SVI_FLEET_PARTS];
-    struct svi_shared_score said; /* of the element at hand */
-};
+#define WAIT        (366 * 86400.0) /* seconds that they wait at most */
+#define KEEP        0.99            /* of what a key's labels have been, a label */
+#define MAX_TARGET  1e36            /* of a target there: 1 / (1 - KEEP) of them fit a float */
+#define PRIOR_SHARE 2               /* labels that the average counts for */
 
 /* ---- making it */
 
@@ -97,9 +46,9 @@ static svs_code shared_make_bank(struct svi_fleet_shared *sh, const struct svi_s
     alone->key[0] = '\0'; /* the learner of a bank, not that of a key */
     svs_code code = svi_settings_learning(alone, &weights, &o.host, err);
     svi_free(alone);
-    o.host.max_features = sh->max_features + EXTRAS;
+    o.host.max_features = sh->max_features + SVI_SHARED_EXTRAS;
     o.host.labels_ttl = fmin(WAIT, s->labels_ttl);
-    o.host.labels_max = MAX_WAITING;
+    o.host.labels_max = SVI_SHARED_WAITING;
     if (code == SVS_OK && !(sh->host = svi_learner_new(&o.host, sh->features, NULL, err)))
         code = err->code;
     if (code == SVS_OK && !(sh->bank = svi_bank_new(&o, sh->features, err)))
@@ -120,7 +69,7 @@ static void shared_forget_early(struct svi_fleet_shared *sh) {
 }
 
 static svs_code shared_make(struct svi_fleet_shared *sh, const struct svi_settings *s, svs_error *err) {
-    const size_t most = (size_t)(s->max_features + EXTRAS);
+    const size_t most = (size_t)(s->max_features + SVI_SHARED_EXTRAS);
     struct svi_schema_options schema;
     svi_settings_schema(s, &schema);
     schema.scratch = NULL;
@@ -140,12 +89,12 @@ static svs_code shared_make(struct svi_fleet_shared *sh, const struct svi_settin
     sh->limit = sh->row + 2 * most;
     svi_columns_init(&sh->columns, sh->max_features);
     SVI_TRY(svi_schema_init(&sh->schema, &schema, err));
-    for (int i = 0; i < KEY_BITS; i++)
-        shared_add_source(sh, SOURCE_BIT(i));
+    for (int i = 0; i < SVI_SHARED_KEY_BITS; i++)
+        shared_add_source(sh, SVI_SHARED_BIT(i));
     /* Of two classes the second alone says all. */
-    shared_add_source(sh, SOURCE_SHARE(sh->regress ? 0 : 1));
+    shared_add_source(sh, SVI_SHARED_LABEL(sh->regress ? 0 : 1));
     if (sh->regress)
-        shared_add_source(sh, SOURCE_SHARE(1));
+        shared_add_source(sh, SVI_SHARED_LABEL(1));
     svi_stack_start_init(&sh->start);
     for (int i = 0; i < SVI_FLEET_PARTS; i++)
         sh->part[i] = sh->start;
@@ -211,9 +160,9 @@ static svs_code shared_widen(struct svi_fleet_shared *sh, const struct svi_messa
     const int before = sh->placed;
     /* A third class makes the shares of the others features, too. */
     const bool third = !sh->regress && sh->label_count > 2 && !sh->wide;
-    for (int i = 0; third && i < KEY_SHARES; i++)
+    for (int i = 0; third && i < SVI_SHARED_KEY_LABELS; i++)
         if (i != 1)
-            shared_add_source(sh, SOURCE_SHARE(i));
+            shared_add_source(sh, SVI_SHARED_LABEL(i));
     sh->wide = sh->wide || third;
     if (third || m->d > before || svs_learner_dimension(sh->host) < sh->features ||
         !svi_bank_follows(sh->bank, sh->host))
@@ -246,85 +195,11 @@ static void shared_fill(struct svi_fleet_shared *sh, const struct svi_key_entry 
         const int from = sh->source[i];
         if (from >= 0)
             sh->row[i] = from < d ? x[from] : 0;
-        else if (from > SOURCE_SHARE(0))
-            sh->row[i] = entry->hash >> (40 + SOURCE_BIT(0) - from) & 1 ? 1 : -1;
+        else if (from > SVI_SHARED_LABEL(0))
+            sh->row[i] = entry->hash >> (40 + SVI_SHARED_BIT(0) - from) & 1 ? 1 : -1;
         else
-            sh->row[i] = shared_share(sh, &entry->share, SOURCE_SHARE(0) - from);
+            sh->row[i] = shared_share(sh, &entry->share, SVI_SHARED_LABEL(0) - from);
     }
-}
-
-/* ---- bounds */
-
-/* Reads the bounds of the prior again if it is another one, or if there are more columns. */
-static void shared_read_bounds(struct svi_fleet *f) {
-    struct svi_fleet_shared *sh = f->shared;
-    const struct svi_prior *p = svi_fleet_prior_newest(f);
-    const uint64_t of = p ? p->number + 1 : 0;
-    if (of == sh->bounds_of && sh->bounded == sh->placed && sh->schema.renewed_count == 0)
-        return;
-    for (int j = 0; j < sh->placed; j++) {
-        const char *name = svs_features_name(sh->schema.shape.names, j);
-        const uint16_t at = p ? svi_prior_feature(p, svi_prior_identity(name, j), j) : SVI_PRIOR_NONE;
-        sh->limit[j] = INFINITY;
-        if (at == SVI_PRIOR_NONE || at + 1 >= p->bounds.n || svi_schema_unscaled(&sh->schema, j))
-            continue;
-        const double usual = p->bounds.usual[at + 1], apart = p->bounds.apart[at + 1];
-        sh->middle[j] = p->bounds.middle[at + 1];
-        /* What varies in too few keys is not bounded by their spread: it is cut to where it lies. A rare
-         * column of 0 and 1 varies in few keys at first, and must not be lost. */
-        sh->limit[j] = usual > 0 ? apart + SVI_PRIOR_MAX_MULTIPLE * usual : -fmax(apart, INDICATOR);
-    }
-    const bool targets = p && sh->regress && p->bounds.n > 0;
-    sh->target_middle = targets ? p->bounds.middle[0] : 0;
-    sh->target_limit = targets ? svi_prior_limit(&p->bounds, 0) : INFINITY;
-    sh->most = p ? svi_prior_most(&p->bounds) : INFINITY;
-    sh->bounds_of = of;
-    sh->bounded = sh->placed;
-}
-
-/* Is the row normal among keys? Columns that vary in too few keys are cut. */
-static bool shared_bound(struct svi_fleet_shared *sh, double *x, int d) {
-    for (int j = 0; j < d && j < sh->bounded; j++) {
-        const double off = x[j] - sh->middle[j], limit = sh->limit[j];
-        if (limit == INFINITY)
-            continue;
-        if (limit > 0 && fabs(off) > limit)
-            return false;
-        if (limit <= 0 && fabs(off) > -limit)
-            x[j] = sh->middle[j] + (off > 0 ? -limit : limit);
-    }
-    return true;
-}
-
-static bool shared_label_fits(const struct svi_fleet_shared *sh, svs_value y, double weight) {
-    const double target = y.kind == SVS_INT ? (double)y.as.i : y.as.r;
-    return weight <= sh->most && (!sh->regress || fabs(target - sh->target_middle) <= sh->target_limit);
-}
-
-/* Has the key no more than its share of the last rows learned? */
-static bool shared_in_share(const struct svi_fleet *f, uint64_t key) {
-    const struct svi_fleet_shared *sh = f->shared;
-    const int64_t keys = svi_key_table_count(f->table);
-    const double average = SHARE_KEYS / (double)keys;
-    const double share = average < MIN_SHARE ? MIN_SHARE : average > MAX_SHARE ? MAX_SHARE : average;
-    int own = 0;
-    for (int i = 0; i < SVI_SHARE_ROWS; i++)
-        own += sh->recent[i] == key;
-    /* A key alone takes nothing from others. And the list moves with rows that are learned: where all other
-     * keys are silent, a key at its limit would never teach again. */
-    return keys == 1 || own < MIN_SHARE_ROWS || own < share * SVI_SHARE_ROWS || sh->taken % BEYOND_SHARE == 0;
-}
-
-/* Is it known what is normal among keys? */
-static bool shared_knows_bounds(const struct svi_fleet *f) {
-    const struct svi_prior *p = svi_fleet_prior_newest(f);
-    return p && p->bounds.n > 0 && p->bounds.weight < INFINITY;
-}
-
-static bool shared_admits(const struct svi_fleet *f, const struct svi_key_entry *entry, svs_value y,
-                          double weight) {
-    return !entry->share.out && shared_label_fits(f->shared, y, weight) &&
-           shared_in_share(f, entry->head.number + 1);
 }
 
 /* ---- ids */
@@ -355,7 +230,7 @@ static svs_value shared_id_value(const uint8_t id[16], char text[ID_TEXT + 1]) {
 /* ---- scores */
 
 /* Classes that the host has met; strings are copied, as other threads read them. */
-static void shared_note_classes(struct svi_fleet_shared *sh) {
+void svi_fleet_shared_note_classes(struct svi_fleet_shared *sh) {
     for (; sh->label_count < svs_learner_class_count(sh->host); sh->label_count++) {
         svs_value y = svs_learner_class(sh->host, sh->label_count);
         if (y.kind == SVS_STR)
@@ -402,11 +277,11 @@ static void shared_count_label(struct svi_fleet_shared *sh, struct svi_key_share
         k->v[1] = k == &sh->all ? (float)KEEP * k->v[1] + target : target;
         return;
     }
-    for (int i = 0; i < KEY_SHARES; i++)
+    for (int i = 0; i < SVI_SHARED_KEY_LABELS; i++)
         k->v[i] = (float)KEEP * k->v[i] + (i == label);
 }
 
-/* Weights and targets leave their traces in scales and first-order members: shared_begin_bounds. */
+/* Weights and targets leave their traces in scales and first-order members: fleet_shared_bounds.c. */
 static void shared_note_early(struct svi_fleet_shared *sh, svs_value y, double weight) {
     const double target = !sh->regress ? 0 : y.kind == SVS_INT ? (double)y.as.i : y.as.r;
     sh->early_weight = fmax(sh->early_weight, weight);
@@ -424,13 +299,13 @@ static void shared_learned(struct svi_fleet *f, struct svi_key_entry *entry, con
         return;
     if (svi_bank_learn(sh->bank, sh->host, s, &held, sh->time, &err) == SVS_NO_MEMORY)
         f->stream.root->out_of_memory = true;
-    struct shared_slot *slot = &sh->held[held.number % SVI_AUTO_WINDOW];
+    struct svi_shared_slot *slot = &sh->held[held.number % SVI_AUTO_WINDOW];
     slot->key = entry->head.number + 1;
     memcpy(slot->id, id, sizeof slot->id);
     sh->recent[sh->learned++ % SVI_SHARE_ROWS] = slot->key;
     if (!sh->knew_bounds)
         shared_note_early(sh, s->y, held.own);
-    shared_note_classes(sh);
+    svi_fleet_shared_note_classes(sh);
     shared_count_label(sh, &sh->all, s->y, held.label);
     shared_count_label(sh, &entry->share, s->y, held.label);
 }
@@ -446,7 +321,7 @@ static void shared_step(struct svi_fleet *f, struct svi_key_entry *entry, const 
     svs_step step;
     svs_error err;
     sh->taken++;
-    if (!inside || !(labelled ? shared_admits(f, entry, m->y, m->weight) : waits)) {
+    if (!inside || !(labelled ? svi_fleet_shared_admits(f, entry, m->y, m->weight) : waits)) {
         shared_consult(sh);
         return;
     }
@@ -464,7 +339,7 @@ static void shared_step(struct svi_fleet *f, struct svi_key_entry *entry, const 
     }
     struct svi_learner_span span;
     svi_learner_span(sh->host, &span);
-    struct shared_slot *slot = &sh->waiting[(span.waiting - 1) % MAX_WAITING];
+    struct svi_shared_slot *slot = &sh->waiting[(span.waiting - 1) % SVI_SHARED_WAITING];
     slot->key = entry->head.number + 1;
     memcpy(slot->id, id, sizeof slot->id);
 }
@@ -514,7 +389,7 @@ static bool shared_row_good(struct svi_fleet *f, struct svi_message *m, double n
 }
 
 /* Which samples are held now: a category's feature may change hands when none of them has it. */
-static void shared_note_held(struct svi_fleet_shared *sh) {
+void svi_fleet_shared_note_held(struct svi_fleet_shared *sh) {
     struct svi_learner_span span;
     svi_learner_span(sh->host, &span);
     sh->schema.held = (struct svi_held){span.window, span.window_oldest, span.waiting, span.waiting_oldest};
@@ -529,12 +404,12 @@ static bool shared_row(struct svi_fleet *f, struct svi_key_entry *entry, struct 
         return false;
     }
     sh->time = fmax(sh->time, now);
-    shared_read_bounds(f);
-    const bool inside = shared_bound(sh, m->x, m->d);
+    svi_fleet_shared_read_bounds(f);
+    const bool inside = svi_fleet_shared_bound(sh, m->x, m->d);
     shared_fill(sh, entry, m->x, m->d);
     shared_step(f, entry, m, inside);
     svi_schema_commit(&sh->schema, m);
-    shared_note_held(sh);
+    svi_fleet_shared_note_held(sh);
     if (sh->schema.columns)
         svi_schema_used(&sh->schema);
     return true;
@@ -555,7 +430,7 @@ static bool shared_label(struct svi_fleet *f, struct svi_key_entry *entry, svs_v
         return false;
     memcpy(sh->row, x, (size_t)svs_learner_dimension(sh->host) * sizeof *sh->row);
     shared_consult(sh);
-    if (!shared_admits(f, entry, y, 1)) {
+    if (!svi_fleet_shared_admits(f, entry, y, 1)) {
         svs_learner_forget(sh->host, given, sh->time, NULL, &err);
         return true;
     }
@@ -596,12 +471,12 @@ void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry) {
     const uint64_t key = entry->head.number + 1;
     if (!sh)
         return;
-    for (int i = 0; i < SVI_AUTO_WINDOW + MAX_WAITING; i++) {
-        struct shared_slot *slot = i < SVI_AUTO_WINDOW ? &sh->held[i] : &sh->waiting[i - SVI_AUTO_WINDOW];
+    for (int i = 0; i < SVI_AUTO_WINDOW + SVI_SHARED_WAITING; i++) {
+        struct svi_shared_slot *slot = i < SVI_AUTO_WINDOW ? &sh->held[i] : &sh->waiting[i - SVI_AUTO_WINDOW];
         if (slot->key != key)
             continue;
         (void)shared_forget_id(sh, slot->id);
-        *slot = (struct shared_slot){0};
+        *slot = (struct svi_shared_slot){0};
     }
     for (int i = 0; i < SVI_SHARE_ROWS; i++)
         sh->recent[i] = sh->recent[i] == key ? 0 : sh->recent[i];
@@ -712,56 +587,6 @@ const struct svi_shared_score *svi_fleet_shared_peek(svi_stream *s, const char *
     return good ? &sh->said : NULL;
 }
 
-/* Has it learned what would not enter now? */
-static bool shared_holds_outside(const struct svi_fleet_shared *sh) {
-    const double *row;
-    int64_t number;
-    bool outside = sh->early_weight > sh->most ||
-                   (sh->regress && (sh->early_high - sh->target_middle > sh->target_limit ||
-                                    sh->target_middle - sh->early_low > sh->target_limit));
-    for (int64_t i = 0; !outside && svi_learner_held_row(sh->host, i, &row, &number); i++)
-        for (int j = 0; row && j < sh->bounded && !outside; j++)
-            outside = sh->limit[j] > 0 && fabs(row[sh->place[j]] - sh->middle[j]) > sh->limit[j];
-    return outside;
-}
-
-/* Bounds are known for the first time, at the first coupling if there are keys enough. If rows that were
- * learned before are out of them, the bank begins again from nothing: what they left in scales and
- * first-order members cannot be taken back. */
-static void shared_begin_bounds(struct svi_fleet *f) {
-    struct svi_fleet_shared *sh = f->shared;
-    sh->knew_bounds = true;
-    shared_read_bounds(f);
-    if (!shared_holds_outside(sh))
-        return;
-    svs_learner_reset(sh->host);
-    svi_bank_reset(sh->bank);
-    sh->learned = 0;
-    memset(sh->held, 0, sizeof sh->held);
-    memset(sh->waiting, 0, sizeof sh->waiting);
-    memset(sh->recent, 0, sizeof sh->recent);
-    shared_note_held(sh);
-}
-
-/* A key that the prior has excluded takes its rows with it. */
-void svi_fleet_shared_couple(struct svi_fleet *f) {
-    struct svi_fleet_shared *sh = f->shared;
-    if (!sh)
-        return;
-    if (!sh->knew_bounds && shared_knows_bounds(f))
-        shared_begin_bounds(f);
-    svi_stack_start_merge(&sh->start, sh->part, SVI_FLEET_PARTS);
-    for (struct svi_key_entry *n = f->prior ? svi_key_table_first(f->table) : NULL; n; n = n->after) {
-        const bool out = n->common.weight > 0 && n->common.factor == 0;
-        const bool leaves = out && !n->share.out;
-        if (out != n->share.out && svi_fleet_change(f, n, NULL) != SVS_OK)
-            continue;
-        n->share.out = out;
-        if (leaves)
-            svi_fleet_unshare(f, n);
-    }
-}
-
 const char *svi_fleet_shared_check(struct svi_fleet *f, double error) {
     return f->shared ? svi_bank_check(f->shared->bank, f->shared->host, error) : NULL;
 }
@@ -798,119 +623,9 @@ double svi_fleet_shared_memory(const struct svi_fleet *f) {
     svs_options o;
     svi_settings_learner(f->stream.root->s, &o);
     o.window = SVI_AUTO_WINDOW;
-    o.max_features = sh->max_features + EXTRAS;
-    o.labels_max = MAX_WAITING;
+    o.max_features = sh->max_features + SVI_SHARED_EXTRAS;
+    o.labels_max = SVI_SHARED_WAITING;
     const struct svi_bank_options b = {.host = o, .budget = f->stream.root->s->auto_budget};
     return sizeof *sh + svs_learner_memory(&o, sh->features, sh->label_count) +
            svi_bank_memory(&b, sh->features, sh->label_count);
-}
-
-/* ---- in the state */
-
-static void shared_archive_slots(struct svi_archive *a, const char *name, struct shared_slot *slot,
-                                 int64_t count) {
-    int64_t used = 0;
-    for (int64_t i = 0; i < count; i++)
-        used += slot[i].key > 0;
-    svi_archive_int64(a, name, &used, 0, count);
-    for (int64_t i = 0, at = -1; i < used && svi_archive_ok(a); i++) {
-        for (at++; !a->loading && slot[at].key == 0; at++)
-            ;
-        int64_t place = at;
-        svi_archive_int64(a, "place", &place, at, count - 1);
-        if (!svi_archive_ok(a))
-            return;
-        at = place;
-        svi_archive_uint64(a, "key", &slot[at].key);
-        svi_archive_bytes(a, "id", slot[at].id, sizeof slot[at].id);
-        svi_archive_check(a, slot[at].key > 0, "a sample of the bank of all keys has no key");
-    }
-}
-
-/* Features that are no columns. */
-static int shared_extras(const struct svi_fleet_shared *sh) {
-    return KEY_BITS + (sh->regress ? 2 : sh->wide ? KEY_SHARES : 1);
-}
-
-static void shared_archive_features(struct svi_archive *a, struct svi_fleet_shared *sh) {
-    int features = sh->features;
-    svi_archive_int(a, "features", &features, 1, sh->max_features + EXTRAS);
-    if (!svi_archive_ok(a))
-        return;
-    svi_archive_ints(a, "sources", sh->source, features, SOURCE_SHARE(KEY_SHARES - 1), sh->max_features - 1);
-    if (!a->loading || !svi_archive_ok(a))
-        return;
-    sh->features = features;
-    sh->placed = 0;
-    for (int i = 0; i < features; i++)
-        if (sh->source[i] >= 0 &&
-            svi_archive_check(a, sh->source[i] == sh->placed, "columns are out of order"))
-            sh->place[sh->placed++] = i;
-}
-
-/* What it knows of a key, in the record of the key: five numbers, and whether it is out. */
-#define SHARE_BYTES (5 * sizeof(float) + 1)
-
-svs_code svi_key_share_pack(const struct svi_key_share *k, struct svi_bytes *out) {
-    uint8_t bytes[SHARE_BYTES];
-    memcpy(bytes, &k->n, sizeof k->n);
-    memcpy(bytes + sizeof k->n, k->v, sizeof k->v);
-    bytes[SHARE_BYTES - 1] = k->out;
-    return svi_bytes_append(out, bytes, sizeof bytes);
-}
-
-svs_code svi_key_share_unpack(struct svi_key_share *k, const uint8_t **bytes, size_t *size, svs_error *err) {
-    bool good = *size >= SHARE_BYTES && (*bytes)[SHARE_BYTES - 1] < 2;
-    if (good) {
-        memcpy(&k->n, *bytes, sizeof k->n);
-        memcpy(k->v, *bytes + sizeof k->n, sizeof k->v);
-        k->out = (*bytes)[SHARE_BYTES - 1];
-        good = k->n >= 0 && isfinite(k->n);
-        for (int i = 0; i < KEY_SHARES; i++)
-            good = good && isfinite(k->v[i]);
-        *bytes += SHARE_BYTES;
-        *size -= SHARE_BYTES;
-    }
-    return good ? SVS_OK : svi_fail(err, SVS_DAMAGED, "what the bank of all keys knows of a key is damaged");
-}
-
-void svi_fleet_shared_archive(struct svi_archive *a, svi_stream *s) {
-    struct svi_fleet_shared *sh = svi_fleet_of(s)->shared;
-    bool columns = svi_schema_archived(&sh->schema);
-    svi_shape_archive(a, &sh->schema.shape);
-    svi_archive_bool(a, "has columns", &columns);
-    if (columns)
-        svi_schema_archive(a, &sh->schema);
-    shared_archive_features(a, sh);
-    if (!svi_archive_ok(a))
-        return;
-    svi_learner_archive(a, sh->host);
-    svi_bank_archive(a, sh->bank);
-    if (!svi_archive_check(
-            a, svs_learner_dimension(sh->host) <= sh->features && svi_bank_follows(sh->bank, sh->host),
-            "the bank of all keys is not one of its learner"))
-        return;
-    shared_archive_slots(a, "held", sh->held, SVI_AUTO_WINDOW);
-    shared_archive_slots(a, "waiting", sh->waiting, MAX_WAITING);
-    svi_archive_int64(a, "learned", &sh->learned, 0, SVI_COUNT_MAX);
-    svi_archive_int64(a, "taken", &sh->taken, 0, SVI_COUNT_MAX);
-    svi_archive_double(a, "time", &sh->time);
-    for (int i = 0; i < SVI_SHARE_ROWS; i++)
-        svi_archive_uint64(a, "recent", &sh->recent[i]);
-    svi_archive_bool(a, "knew bounds", &sh->knew_bounds);
-    double *const early[] = {&sh->early_weight, &sh->early_low, &sh->early_high};
-    for (int i = 0; i < 3; i++)
-        svi_archive_finite(a, "early labels", early[i], 1);
-    svi_archive_bool(a, "wide", &sh->wide);
-    /* Its arrays have places for these features and max_features columns. */
-    svi_archive_check(a, sh->features - sh->placed == shared_extras(sh),
-                      "the bank of all keys has other features than it makes");
-    svi_archive_floats(a, "labels", &sh->all.n, 1);
-    svi_archive_floats(a, "of classes", sh->all.v, KEY_SHARES);
-    svi_stack_start_archive(a, &sh->start);
-    for (int i = 0; i < SVI_FLEET_PARTS; i++)
-        svi_stack_start_archive(a, &sh->part[i]);
-    svi_archive_check(a, !isnan(sh->time), "the time is none");
-    if (a->loading && svi_archive_ok(a))
-        shared_note_classes(sh);
 }
