@@ -427,9 +427,7 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
     return SVS_OK;
 }
 
-/* Reserves in the quality stage for a new class, and for the classes that the prior of all keys adds. Then
- * the learner gets the class that the bank of all keys says, so that the key can answer with it. */
-static svs_code engine_reserve_class(struct svi_engine *e, svs_value y, svs_error *err) {
+svs_code svi_engine_reserve_class(struct svi_engine *e, svs_value y, svs_error *err) {
     if (e->s->task != SVS_CLASSIFY || !svi_settings_keyed(e->s)) /* without keys max.classes are allocated */
         return SVS_OK;
     const int coming = svi_learner_classes_coming(e->learner);
@@ -464,7 +462,7 @@ static svs_code engine_reserve(struct svi_engine *e, const struct svi_message *m
         SVI_TRY(svi_alert_stage_reserve(e->novelty, m->d, m->kind != SVI_DENSE, err));
     SVI_TRY(svi_alarm_reserve(&e->quality_stage.alarm, m->d, err));
     SVI_TRY(svi_rules_reserve(e->rules, m->d, err));
-    SVI_TRY(engine_reserve_class(e, m->y, err));
+    SVI_TRY(svi_engine_reserve_class(e, m->y, err));
     SVI_TRY(svi_publish_reserve(e, m->d, err));
     e->capacity_d = engine_capacity_lasts(e) ? m->d : -1;
     return SVS_OK;
@@ -803,7 +801,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         return svi_fail(err, SVS_BAD_LABEL, "label needs a y");
     SVI_TRY(engine_check_label(e, y, err));
     SVI_TRY(svi_alarm_reserve(&e->quality_stage.alarm, svs_learner_dimension(e->learner), err));
-    SVI_TRY(engine_reserve_class(e, y, err));
+    SVI_TRY(svi_engine_reserve_class(e, y, err));
     const int classes = svs_learner_class_count(e->learner);
     /* The host moves the row from the waiting samples to the window, so the members score it before that. */
     svi_engine_bank_before_label(e, id);

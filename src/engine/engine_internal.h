@@ -141,11 +141,17 @@ double svi_engine_stack_memory(const struct svi_settings *s, const svs_options *
 /* Doubles of scratch that a stack needs. */
 size_t svi_engine_stack_scratch(int max_classes);
 
-/* After the host has taken a sample: replaces the scores in *step, and learns the sample if it has a label.
- */
+/* Before a row of label y (SVS_NONE: it has none). Reserves in the quality stage for a new class, and for the
+ * classes that the prior of all keys adds. Then the learner gets the class that the bank of all keys says, so
+ * that the key can answer with it. */
+svs_code svi_engine_reserve_class(struct svi_engine *e, svs_value y, svs_error *err);
+
 /* The class that the bank of all keys says of the element at hand, if the learner does not know it and has
  * capacity for it besides a class of the element's own (fresh); else NULL. */
 const svs_value *svi_engine_stack_new_class(const struct svi_engine *e, bool fresh);
+
+/* After the host has taken a sample: replaces the scores in *step, and learns the sample if it has a label.
+ */
 void svi_engine_stack_step(struct svi_engine *e, const svs_sample *s, double time, svs_step *step);
 
 /* Around a late label: the members score its sample before the host learns it, and learn it after that. */

@@ -71,13 +71,13 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
     return x && scores ? SVS_OK : svi_fail_memory(err, "a sample to score");
 }
 
-/* Lets a new engine take the sample without a label, which adds the columns and what the prior of all keys
- * has for them; what follows is scored as the first sample of that key would be. */
+/* Lets a new engine take the sample without a label, which adds the columns, what the prior of all keys has
+ * for them, and the class that the bank of all keys says; what follows is scored as the first sample of that
+ * key would be. */
 static svs_code engine_score_begin(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     const svs_sample sample = {.x = m->x, .d = m->d, .weight = 1};
-    const int classes = svi_learner_classes_coming(e->learner);
     svs_step step;
-    SVI_TRY(classes < 3 ? SVS_OK : svi_quality_stage_reserve(&e->quality_stage, classes, err));
+    SVI_TRY(svi_engine_reserve_class(e, svs_none(), err));
     SVI_TRY(svi_engine_grow(e, m, err));
     SVI_TRY(svs_learner_step(e->learner, &sample, 0, &step, err));
     svi_schema_commit(&e->schema, m);
