@@ -396,9 +396,10 @@ static double new_keys(enum law law, double times, int flood) {
         learn(&r, (int)svi_random_below(&r.random, KEYS), law, 1, true);
     }
     settle(&r);
+    /* While the list of rows fills, samples that are exempt from the share come on top of it. */
     if (flood > 0)
         assert_true(svi_fleet_shared_rows(svi_fleet_of(r.fleet), entry_of(&r, KEYS)) <=
-                    SVI_SHARE_ROWS * 3 / 4);
+                    SVI_SHARE_ROWS * 3 / 4 + often(0, 150 * (flood + 1) / 16));
     r.random = (struct svi_random){99};
     const double right = accuracy(&r, law, KEYS + 1, often(100, 2));
     print_message("# law %d, times %g, flood %d: %.4f right\n", law, times, flood, right);
