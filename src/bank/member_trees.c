@@ -18,9 +18,10 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define RECENT_ROWS 5000
-#define MANY_LEAVES 31 /* of a fit to more rows than RECENT_ROWS */
-#define SURE        3.0 /* limit of a score: half the log odds */
+#define RECENT_ROWS        5000
+#define MAX_LEAVES         31  /* of a fit to more rows than RECENT_ROWS */
+#define LEAVES_MAX_CLASSES 4   /* of a stream whose fits have them */
+#define SURE               3.0 /* limit of a score: half the log odds */
 
 /* A forest in use. */
 struct trees_forest {
@@ -190,7 +191,8 @@ static void trees_score(const struct svi_member_part *p, double *scores) {
 static struct svi_boost_options trees_options(const struct svi_member_context *c, int64_t rows) {
     struct svi_boost_options o = svi_boost_defaults(c->host->task, c->regress ? 0 : c->classes);
     const double most = fmax(2, (double)rows / o.min_rows);
-    o.leaves = rows > RECENT_ROWS ? MANY_LEAVES : o.leaves;
+    /* With many classes a row is scored by a tree of each: larger ones would cost the stream too much. */
+    o.leaves = rows > RECENT_ROWS && c->classes <= LEAVES_MAX_CLASSES ? MAX_LEAVES : o.leaves;
     o.leaves = most < o.leaves ? (int)most : o.leaves;
     return o;
 }
