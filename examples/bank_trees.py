@@ -33,7 +33,7 @@ def doubles(ext):
 
 
 def tree_value(nodes, i, row):
-    """The leaf that a row comes to from node i: 12 bytes a node, see protocol, Trees of a bank."""
+    """The leaf that a row reaches from node i: 12 bytes a node, see protocol, Trees of a bank."""
     while True:
         word, value, right = struct.unpack_from("<IfI", nodes, 12 * i)
         if word >> 31:

@@ -131,7 +131,7 @@ struct svi_mute *svi_mutes_due(struct svi_mutes *m, double time) {
     return NULL;
 }
 
-/* By the clock of arrival: a mute ends on time even where no row comes to say what engine time it is. */
+/* By the clock of arrival: a mute ends on time even where no row arrives and moves engine time. */
 double svi_mutes_deadline(const struct svi_mutes *m) {
     double due = INFINITY;
     for (int i = 0; i < m->count; i++)

@@ -28,10 +28,8 @@
 #define KEEP_COUNT  0.99  /* of the counts of classes, and the figures of targets */
 #define PRIOR_ROWS  300   /* rows of its own that the start counts for */
 #define TEACHES     200   /* rows of a key that teach the start */
-#define MAX_ROWS    20000 /* rows that the start remembers */
 #define MIN_PROBA   1e-6
 #define RIDGE       0.5
-#define MAX_LOSSES  5000 /* rows whose losses of experts are remembered, of all keys */
 #define LOSS_ROWS   150  /* rows of a key that these count for */
 #define LOSS_SHARP  1000 /* rows at most that weigh the experts: exp(-rows * loss) */
 #define VALUE_SHARP 10   /* of a regression, by losses relative to the least */
@@ -41,7 +39,6 @@
 #define MIN_TARGETS 5    /* before that the deviation of targets is a guess */
 #define CONSTANT    30   /* equal targets, after which the key's is taken for constant */
 
-enum { HOST, WHOLE, RATE, LAST, SHARED };
 enum { ALONE_HOST, ALONE_SHARED, STACK };
 
 struct svi_key_stack {
@@ -54,102 +51,6 @@ struct svi_key_stack {
     double loss[E], losses; /* as in struct svi_stack_start, fading */
     float *count;           /* by class */
 };
-
-/* ---- solving M equations */
-
-/* Solves A v = b for a symmetric positive definite A by Cholesky; both are destroyed, b becomes v. */
-static bool key_stack_solve(double A[M][M], double *b) {
-    for (int j = 0; j < M; j++) {
-        for (int k = 0; k < j; k++)
-            A[j][j] -= A[j][k] * A[j][k];
-        if (!(A[j][j] > 0))
-            return false;
-        A[j][j] = sqrt(A[j][j]);
-        for (int i = j + 1; i < M; i++) {
-            for (int k = 0; k < j; k++)
-                A[i][j] -= A[i][k] * A[j][k];
-            A[i][j] /= A[j][j];
-        }
-        for (int k = 0; k < j; k++)
-            b[j] -= A[j][k] * b[k];
-        b[j] /= A[j][j];
-    }
-    for (int j = M - 1; j >= 0; j--) {
-        for (int i = j + 1; i < M; i++)
-            b[j] -= A[i][j] * b[i];
-        b[j] /= A[j][j];
-    }
-    return true;
-}
-
-/* w -= H^-1 g, where that can be computed. */
-static void stack_step(double *w, double H[M][M], const double *g) {
-    double v[M];
-    memcpy(v, g, sizeof v);
-    if (key_stack_solve(H, v))
-        for (int j = 0; j < M; j++)
-            w[j] -= v[j];
-}
-
-/* ---- the start */
-
-/* The bank of all keys is believed until rows have shown otherwise: when the first keys begin, it alone has
- * learned from more than one of them, and there is no prior yet. These losses count for 50 rows. */
-void svi_stack_start_init(struct svi_stack_start *s) {
-    static const double begin[M] = {[HOST] = 0.4, [WHOLE] = 0.1, [RATE] = 0.1, [LAST] = 0, [SHARED] = 0.9};
-    *s = (struct svi_stack_start){.rows = 1, .loss = {12.5, 10, 10}, .losses = 50};
-    memcpy(s->w, begin, sizeof begin);
-    for (int j = 0; j < M; j++)
-        s->H[j][j] = 10;
-}
-
-void svi_stack_start_archive(struct svi_archive *a, struct svi_stack_start *s) {
-    svi_archive_finite(a, "start weights", s->w, M);
-    svi_archive_finite(a, "start information", &s->H[0][0], M * M);
-    svi_archive_finite(a, "start rows", &s->rows, 1);
-    svi_archive_finite(a, "start losses", s->loss, E);
-    svi_archive_finite(a, "start loss rows", &s->losses, 1);
-    svi_archive_check(a, s->rows >= 1 && s->losses >= 0, "the stack of new keys has no rows");
-}
-
-/* Each part began as a copy of *s: its information is that of *s and what it has learned since, and the
- * same holds of H w. The sums of both give the weights of all. */
-void svi_stack_start_merge(struct svi_stack_start *s, struct svi_stack_start *part, int parts) {
-    struct svi_stack_start sum = *s;
-    double right[M] = {0}, A[M][M];
-    for (int p = -1; p < parts; p++)
-        for (int i = 0; i < M; i++)
-            for (int j = 0; j < M; j++) {
-                const double before = p < 0 ? 0 : s->H[i][j];
-                const double *w = p < 0 ? s->w : part[p].w;
-                const double now = p < 0 ? s->H[i][j] : part[p].H[i][j];
-                right[i] += now * w[j] - before * s->w[j];
-                sum.H[i][j] += p < 0 ? 0 : now - before;
-            }
-    for (int p = 0; p < parts; p++)
-        sum.rows += part[p].rows - s->rows;
-    for (int p = 0; p < parts; p++) {
-        sum.losses += part[p].losses - s->losses;
-        for (int i = 0; i < E; i++)
-            sum.loss[i] += part[p].loss[i] - s->loss[i];
-    }
-    const double fade = sum.losses > MAX_LOSSES ? MAX_LOSSES / sum.losses : 1;
-    for (int i = 0; i < E; i++)
-        s->loss[i] = sum.loss[i] *= fade;
-    s->losses = sum.losses *= fade;
-    memcpy(A, sum.H, sizeof A);
-    if (sum.rows > s->rows && key_stack_solve(A, right)) {
-        const double keep = sum.rows > MAX_ROWS ? MAX_ROWS / sum.rows : 1;
-        *s = sum;
-        memcpy(s->w, right, sizeof s->w);
-        for (int i = 0; i < M; i++)
-            for (int j = 0; j < M; j++)
-                s->H[i][j] *= keep;
-        s->rows *= keep;
-    }
-    for (int p = 0; p < parts; p++)
-        part[p] = *s;
-}
 
 /* ---- one stack */
 
@@ -234,18 +135,18 @@ static void stack_inputs(const struct svi_key_stack *s, const struct svi_stack_r
     double total = 0;
     for (int k = 0; k < K; k++)
         total += (double)s->count[k];
-    stack_learner(r->host, r->rows, K, S + HOST * K);
-    stack_learner(r->whole, r->rows, K, S + WHOLE * K);
+    stack_learner(r->host, r->rows, K, S + SVI_STACK_HOST * K);
+    stack_learner(r->whole, r->rows, K, S + SVI_STACK_WHOLE * K);
     /* A young learner knows little: its weight grows with its rows. */
     const double grown = (double)s->learned / ((double)s->learned + GROWN);
     for (int k = 0; k < K; k++) {
-        S[WHOLE * K + k] *= grown;
-        S[RATE * K + k] = log(((double)s->count[k] + RATE_ROWS) / (total + RATE_ROWS * K));
-        S[LAST * K + k] = k == s->last;
-        S[SHARED * K + k] = 0;
+        S[SVI_STACK_WHOLE * K + k] *= grown;
+        S[SVI_STACK_RATE * K + k] = log(((double)s->count[k] + RATE_ROWS) / (total + RATE_ROWS * K));
+        S[SVI_STACK_LAST * K + k] = k == s->last;
+        S[SVI_STACK_SHARED * K + k] = 0;
     }
     if (r->shared && r->shared->known && r->shared->class_count > 1)
-        stack_shared(r, K, S + SHARED * K);
+        stack_shared(r, K, S + SVI_STACK_SHARED * K);
     for (int j = 0; j < M; j++)
         stack_center(S + j * K, K);
 }
@@ -276,11 +177,11 @@ static void stack_values(const struct svi_key_stack *s, const struct svi_stack_r
     const double said = shared ? r->shared->value[0] : r->host[0];
     const double center = s->learned > 0 ? s->mean : said, deviation = sqrt(s->spread);
     const double unit = deviation > 0 ? deviation : fabs(center) > 0 ? fabs(center) : 1;
-    const double value[M] = {[HOST] = r->host[0],
-                             [WHOLE] = s->learned > 0 ? r->whole[0] : center,
-                             [RATE] = center,
-                             [LAST] = s->learned > 0 ? s->last_target : center,
-                             [SHARED] = shared ? r->shared->value[0] : center};
+    const double value[M] = {[SVI_STACK_HOST] = r->host[0],
+                             [SVI_STACK_WHOLE] = s->learned > 0 ? r->whole[0] : center,
+                             [SVI_STACK_RATE] = center,
+                             [SVI_STACK_LAST] = s->learned > 0 ? s->last_target : center,
+                             [SVI_STACK_SHARED] = shared ? r->shared->value[0] : center};
     /* A constant leaves nothing to explain, and no information by which the weights could become 0. */
     const bool constant = s->learned >= CONSTANT && deviation == 0;
     for (int j = 0; j < M; j++)
@@ -294,9 +195,9 @@ static void stack_expert(const double *w, int expert, double *of) {
     for (int j = 0; j < M; j++)
         of[j] = expert == STACK ? w[j] : 0;
     if (expert == ALONE_HOST)
-        of[HOST] = ALONE;
+        of[SVI_STACK_HOST] = ALONE;
     if (expert == ALONE_SHARED)
-        of[SHARED] = 1;
+        of[SVI_STACK_SHARED] = 1;
 }
 
 /* Shares of the experts, by their losses: of the key, and of all keys as if LOSS_ROWS rows of its own had had
@@ -326,7 +227,7 @@ static void stack_experts(const double *w, const double *inputs, bool regress, i
             continue;
         }
         if (i == ALONE_HOST)
-            of[HOST] = 1;
+            of[SVI_STACK_HOST] = 1;
         out[i] = 0;
         for (int j = 0; j < M; j++)
             out[i] += of[j] * inputs[j];
@@ -400,15 +301,6 @@ static void stack_slope_value(const double *w, const double *u, double target, d
     }
 }
 
-static void stack_teach(struct svi_stack_start *part, const double *g, double H[M][M]) {
-    double A[M][M];
-    for (int i = 0; i < M; i++)
-        for (int j = 0; j < M; j++)
-            A[i][j] = part->H[i][j] += H[i][j];
-    part->rows++;
-    stack_step(part->w, A, g);
-}
-
 /* Adds the losses of the experts: a mistake is 1; a regression's squared error is in units, and capped. */
 static void stack_assess(struct svi_key_stack *s, const double *w, const double *inputs, int K, int label,
                          double target, struct svi_stack_start *part) {
@@ -442,7 +334,7 @@ static void stack_own(struct svi_key_stack *s, const struct svi_stack_start *sta
             A[i][j] = s->H[i][j] + PRIOR_ROWS * start->H[i][j] / start->rows + (i == j ? RIDGE : 0);
         }
     }
-    stack_step(s->delta, A, pulled);
+    svi_stack_step(s->delta, A, pulled);
 }
 
 /* Counts of classes and figures of targets: as counted so far at first, fading later. */
@@ -478,7 +370,7 @@ void svi_key_stack_learn(struct svi_key_stack *s, const struct svi_stack_start *
                 stack_slope_value(part->w, inputs, target, g, H);
             else
                 stack_slope(part->w, inputs, K, label, scratch, g, H);
-            stack_teach(part, g, H);
+            svi_stack_start_teach(part, g, H);
         }
         if (s->regress)
             stack_slope_value(w, inputs, target, g, H);

@@ -13,11 +13,10 @@
 #ifndef SVI_KEY_STACK_H
 #define SVI_KEY_STACK_H
 
+#include "bank/stack_start.h"
 #include "base/archive.h"
 #include "svmstream/learner.h"
 
-#define SVI_STACK_MEMBERS  5
-#define SVI_STACK_EXPERTS  3  /* the key's learner alone, the bank of all keys alone, the stack */
 #define SVI_SHARED_CLASSES 64 /* a shared score of more classes is not passed on */
 
 /* What the bank of all keys says of a row, and what it did with a request to forget one. */
@@ -28,20 +27,6 @@ struct svi_shared_score {
     const svs_value *classes;         /* of the values; stays valid and unchanged */
     double value[SVI_SHARED_CLASSES]; /* log probabilities; regression: the value */
 };
-
-/* Weights with which keys begin, and the information behind them: the sum of the Hessians of `rows` rows. */
-struct svi_stack_start {
-    double w[SVI_STACK_MEMBERS];
-    double H[SVI_STACK_MEMBERS][SVI_STACK_MEMBERS];
-    double rows;
-    double loss[SVI_STACK_EXPERTS], losses; /* sum of losses of each expert; rows that it is of */
-};
-
-void svi_stack_start_init(struct svi_stack_start *s);
-void svi_stack_start_archive(struct svi_archive *a, struct svi_stack_start *s);
-
-/* Merges what each part has learned since it was last a copy of *s, then makes the parts copies of it. */
-void svi_stack_start_merge(struct svi_stack_start *s, struct svi_stack_start *part, int parts);
 
 struct svi_key_stack;
 

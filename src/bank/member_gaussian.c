@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "bank/member_ops.h"
+#include "bank/log_odds.h"
 #include "base/arrays.h"
 #include "base/fail.h"
 #include "linalg/cholesky.h"
@@ -268,20 +269,10 @@ static void gaussian_densities(const struct gaussian *g, const struct svi_member
 
 /* Half the log odds of the second of two classes, or of each class against all others, bounded. */
 static void gaussian_odds(const struct gaussian *g, const struct svi_member_context *c, double *scores) {
-    double most = -HUGE_VAL, sum = 0;
-    if (c->rows == 1) {
+    if (c->rows == 1)
         scores[0] = c->class_count > 1 ? gaussian_bounded(0.5 * (g->odds[1] - g->odds[0])) : 0;
-        return;
-    }
-    for (int k = 0; k < c->rows; k++)
-        most = g->odds[k] > most ? g->odds[k] : most;
-    for (int k = 0; k < c->rows; k++)
-        sum += g->odds[k] = exp(g->odds[k] - most);
-    for (int k = 0; k < c->rows; k++) {
-        /* Beyond the bound of the odds nothing needs to be exact: tiny terms only keep the log finite. */
-        const double own = g->odds[k] + 1e-30, others = sum - g->odds[k] + 1e-30;
-        scores[k] = gaussian_bounded(0.5 * log(own / others));
-    }
+    else
+        svi_log_odds(g->odds, c->rows, c->rows, MAX_SCORE, scores);
 }
 
 static void gaussian_score(const struct svi_member_part *p, double *scores) {

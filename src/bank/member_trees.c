@@ -15,6 +15,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bank/log_odds.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 
@@ -125,20 +126,6 @@ static double trees_bounded(double v) {
     return fmin(fmax(v, -SURE), SURE);
 }
 
-/* Half the log odds of each class against the others, from the scores f of a softmax:
- * p_k / (1 - p_k) = e_k / (sum of e - e_k). Classes that the forest does not know are surely not it. */
-static void trees_odds(const double *f, int known, int rows, double *scores) {
-    double largest = f[0], sum = 0;
-    for (int r = 1; r < known; r++)
-        largest = fmax(largest, f[r]);
-    for (int r = 0; r < known; r++)
-        sum += scores[r] = exp(f[r] - largest);
-    for (int r = 0; r < rows; r++) {
-        const double e = r < known ? scores[r] : 0, others = sum - e;
-        scores[r] = e <= 0 ? -SURE : others <= 0 ? SURE : trees_bounded(0.5 * log(e / others));
-    }
-}
-
 /* Scores of one forest. Its classes are the first of those known now. */
 static void trees_score_one(const struct svi_member_part *p, const struct trees_forest *f, double *scores) {
     struct trees *t = p->self;
@@ -167,7 +154,7 @@ static void trees_score_one(const struct svi_member_part *p, const struct trees_
         for (int r = 0; r < c->rows; r++)
             scores[r] = r > 1 ? -SURE : r == 1 ? f1 : -f1;
     } else
-        trees_odds(t->softmax, f->of.rows, c->rows, scores);
+        svi_log_odds(t->softmax, f->of.rows, c->rows, SURE, scores);
 }
 
 static void trees_score(const struct svi_member_part *p, double *scores) {

@@ -1,11 +1,11 @@
 /* From the exec of a killed process to its first score, at the defaults of a kept state; how large a
  * checkpoint is, and how much the defaults write to the disk. Killed while it is fed flat out, at a random
  * moment. */
-#include <math.h>
+#include <poll.h>
 
 #include "bench_acked.h"
 
-enum { KILLS = 11, DIFFERENT = 2048, WINDOW = 1000 };
+enum { KILLS = 11, DIFFERENT = 2048, WINDOW = 1000, WINDOWS_LEAST = 20 };
 
 static const char *const size_flags[] = {"--window", "10000", NULL};
 
@@ -51,14 +51,23 @@ static void await_score(const struct bench_run *run, int d) {
     zmq_ctx_term(context);
 }
 
-/* A child that feeds flat out, from the number that the process wants, until it is killed. */
-static pid_t feeder(const char *address, const struct acked_stream *s, int64_t next) {
+/* A child that feeds flat out, from the number that the process wants, until it is killed. It writes a byte
+ * to `done` for every WINDOW samples that were acknowledged. */
+static pid_t feeder(const char *address, const struct acked_stream *s, int64_t next, int done) {
     pid_t child = fork();
     if (child != 0)
         return child;
     struct acked_client c = acked_open(address, s, next);
-    for (;;)
+    while (write(done, "", 1) == 1)
         acked_rate(&c, WINDOW, WINDOW);
+    _exit(1);
+}
+
+static void await_windows(int done, int count) {
+    char byte;
+    while (count-- > 0)
+        if (read(done, &byte, 1) != 1)
+            bench_die("the feeder has ended");
 }
 
 static int64_t next_number(const char *address) {
@@ -86,11 +95,6 @@ static int64_t next_number(const char *address) {
     return next;
 }
 
-static void pause_for(double seconds) {
-    struct timespec t = {(time_t)seconds, (long)(1e9 * fmod(seconds, 1))};
-    nanosleep(&t, NULL);
-}
-
 static void stop_child(pid_t child) {
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
@@ -107,10 +111,15 @@ static void kill_and_restart(int d) {
     srand(1);
     bench_run_start(&run, flags);
     for (int i = 0; i < KILLS; i++) {
-        pid_t child = feeder(run.in, &stream, next_number(run.in));
-        pause_for(0.7 + 1.5 * rand() / RAND_MAX);
+        int done[2];
+        if (pipe(done) != 0)
+            bench_die("no pipe");
+        pid_t child = feeder(run.in, &stream, next_number(run.in), done[1]);
+        await_windows(done[0], WINDOWS_LEAST + rand() % WINDOWS_LEAST);
         stop_child(run.pid);
         stop_child(child);
+        close(done[0]);
+        close(done[1]);
         fclose(run.said);
         double start = bench_now();
         bench_run_start(&run, flags);
@@ -161,7 +170,7 @@ static void writes(int d, double rate) {
         acked_rate(&c, rate > 0 ? 10 : WINDOW, rate > 0 ? 10 : WINDOW);
         double ahead = rate > 0 ? (double)(c.next - first) / rate - (bench_now() - start) : 0;
         if (ahead > 0)
-            pause_for(ahead);
+            poll(NULL, 0, (int)(1e3 * ahead)); /* nothing is awaited: this is the rate */
     }
     const double seconds = bench_now() - start, mib = 1048576 * seconds;
     printf("written at the defaults, d %d, %7.0f samples/s: %6.2f MiB/s, of it journal %6.2f; %.2f "
