@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "bank/member_ops.h"
-#include "bank/log_odds.h"
+#include "bank/half_logits.h"
 #include "base/arrays.h"
 #include "base/fail.h"
 #include "linalg/cholesky.h"
@@ -272,7 +272,7 @@ static void gaussian_odds(const struct gaussian *g, const struct svi_member_cont
     if (c->rows == 1)
         scores[0] = c->class_count > 1 ? gaussian_bounded(0.5 * (g->odds[1] - g->odds[0])) : 0;
     else
-        svi_log_odds(g->odds, c->rows, c->rows, MAX_SCORE, scores);
+        svi_half_logits(g->odds, c->rows, c->rows, MAX_SCORE, scores);
 }
 
 static void gaussian_score(const struct svi_member_part *p, double *scores) {

@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bank/log_odds.h"
+#include "bank/half_logits.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 
@@ -154,7 +154,7 @@ static void trees_score_one(const struct svi_member_part *p, const struct trees_
         for (int r = 0; r < c->rows; r++)
             scores[r] = r > 1 ? -SURE : r == 1 ? f1 : -f1;
     } else
-        svi_log_odds(t->softmax, f->of.rows, c->rows, SURE, scores);
+        svi_half_logits(t->softmax, f->of.rows, c->rows, SURE, scores);
 }
 
 static void trees_score(const struct svi_member_part *p, double *scores) {

@@ -141,6 +141,8 @@ static void cmd_ctl_bare(const struct cli_args *a, struct svi_pack *p) {
         svi_put_text(p, "who", user);
 }
 
+/* {op, switches, key, ...}: pairs that are settings or a sample go into a map of their own (cmd_ctl_inner),
+ * the stream key never does, since it selects what the request is about. */
 static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *request) {
     struct svi_pack p;
     const char *inner = cmd_ctl_inner(a);
@@ -189,6 +191,7 @@ static void cmd_ctl_print_changes(struct cli_object reply) {
     const uint8_t *at = map.body;
     if (map.type != SVI_MAP)
         return;
+    /* Key, then {from, to}; each is walked over to reach the next. */
     for (uint32_t i = 0; i < map.length; i++) {
         cli_scalar((struct cli_object){at, changed.end}, key, sizeof key);
         svi_walk(&at, changed.end, SVI_WALK_MAX);
@@ -235,6 +238,8 @@ static void cmd_ctl_print_alerts(struct cli_object reply) {
                 cli_key_text(reply, "next", next, sizeof next));
 }
 
+/* The reply as it is on standard output, for programs; what people want to read of it on standard error,
+ * after it. An error of the process is a reply too: it is printed the same way and makes the exit code 1. */
 static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply) {
     svs_error err;
     const int result = cli_end(a, cli_show_json(reply->data, reply->size, &err), &err);
@@ -258,6 +263,8 @@ static int cmd_ctl_run(const struct cli_args *a) {
     svs_error err = {0};
     const bool load = strcmp(a->positional[0], "load") == 0,
                file = load && a->positional_count == 2 && strncmp(a->positional[1], "checkpoint=", 11) != 0;
+    /* Mistakes of the command line are found before anything is sent: a process would answer them, but
+     * without naming the word. */
     for (int i = 1, bare = cmd_ctl_bare_words(a); i < a->positional_count && !file; i++)
         if (!strchr(a->positional[i], '=') && bare-- < 1)
             return cli_usage(a, "'%s' is not of the form key=value", a->positional[i]);
@@ -267,6 +274,7 @@ static int cmd_ctl_run(const struct cli_args *a) {
     if (cli_has(a, "yes") && strcmp(a->positional[0], "reset") != 0)
         return cli_usage(a, "--yes belongs to reset: %s asks for no consent", a->positional[0]);
     const bool sets = a->positional_count > 1 && strcmp(a->positional[0], "config") == 0;
+    /* A timeout that is given holds for every request; else those that build or write something get more. */
     const double timeout = cli_has(a, "timeout")  ? cli_number(a, "timeout")
                            : stop || load || tune ? STOP_SECONDS
                            : sets                 ? CONFIG_SECONDS

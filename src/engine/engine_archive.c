@@ -100,6 +100,8 @@ static bool has_stack(const struct svi_engine *e) {
     return e->stack;
 }
 
+/* ---- what watches the learner: quality, refits, novelty, rules. Each part archives itself. */
+
 static void archive_metrics(struct svi_archive *a, struct svi_engine *e) {
     svi_metrics_archive(a, e->quality_stage.metrics);
 }
@@ -124,6 +126,7 @@ static void archive_detectors(struct svi_archive *a, struct svi_engine *e) {
     svi_alert_stage_detectors_archive(a, e->novelty);
 }
 
+/* The numbers of alerts go with quality: a verdict names an alert by them, also after a restart. */
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_int64(a, "episodes", &e->episodes.count, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "episode of novelty", &e->episodes.novelty, 0, SVI_COUNT_MAX);
@@ -156,6 +159,7 @@ static void archive_refused(struct svi_archive *a, struct svi_engine *e) {
     }
 }
 
+/* Not hashed: how often something was refused or published depends on what was sent twice. */
 static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_uint64(a, "stats events", &e->seq[SVI_TOPIC_STATS]);
     svi_archive_uint64(a, "error events", &e->seq[SVI_TOPIC_ERROR]);
@@ -179,6 +183,8 @@ static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
     archive_published(a, e, false);
 }
 
+/* The scales of the columns exist only under the setting `outlier`; a state with them cannot be loaded
+ * without it. */
 static void archive_outliers(struct svi_archive *a, struct svi_engine *e) {
     if (!svi_archive_check(a, e->outliers, "the setting outlier was another"))
         return;
@@ -197,6 +203,8 @@ static void archive_prior(struct svi_archive *a, struct svi_engine *e) {
 static bool has_prior(const struct svi_engine *e) {
     return svi_learner_has_prior(e->learner);
 }
+
+/* ---- of one engine among many: the prior of all keys, its share of the budget */
 
 static bool has_shared_policy(const struct svi_engine *e) {
     return e->off && has_policy(e);
@@ -306,6 +314,7 @@ static svs_code pack_sections(struct svi_engine *e, bool hashed, struct svi_byte
             continue;
         if (svi_bytes_append(out, head, sizeof head) != SVS_OK)
             return svi_fail_memory(err, "the state of a key");
+        /* The head is there before the body: its size field, the last four bytes, is filled in below. */
         const size_t offset = out->size;
         svi_packed_out_begin(&to, out, sections[i].name, err);
         sections[i].archive(&to.archive, e);

@@ -1,8 +1,8 @@
-#include "bank/log_odds.h"
+#include "bank/half_logits.h"
 
 #include <math.h>
 
-void svi_log_odds(const double *f, int known, int rows, double bound, double *scores) {
+void svi_half_logits(const double *f, int known, int rows, double bound, double *scores) {
     double largest = f[0], sum = 0;
     for (int r = 1; r < known; r++)
         largest = fmax(largest, f[r]);
