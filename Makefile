@@ -17,7 +17,8 @@ SONAME   = libsvmstream.so.0
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev libyaml-dev \
            libjansson-dev zlib1g-dev libxxhash-dev liblmdb-dev libcmocka-dev clang lld libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
-           mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime valgrind
+           mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime valgrind \
+           libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl
 # What `make bench` needs besides: the peers it compares with.
 BENCH_PACKAGES = g++ libdlib-dev liblinear-dev python3-sklearn
 
@@ -28,12 +29,16 @@ CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno -ffp-c
 # OpenBLAS first: at every start it looks up 14,000 symbols of its own, in the libraries in this order.
 LDLIBS_LIB   = -lopenblas -lmsgpackc -lz -lxxhash -lm
 LDLIBS_ALL   = $(LDLIBS_LIB) -lzmq -lyaml -llmdb -lpthread
+LDLIBS_HTTP  = -lmicrohttpd -lgnutls -lsqlite3 -ljansson -lzmq -lmsgpackc -lz -lm -lpthread
 
 LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg trees data features learner solver novelty wire formats store))) $(wildcard src/client/outbox*.c)
 APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,quality config alerts bank refit engine fleet state net client server report cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))
+HTTP_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/http/*.c))
+# Of the program an adapter has the client's sockets and the reading of key files.
+ADAPTER_OBJ := $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription)
 LIB_A    = $(BUILD)/libsvmstream.a
 LIB_SO   = $(BUILD)/libsvmstream.so.$(VERSION)
 
@@ -43,7 +48,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 # A second `make` inside a recipe builds with all cores unless the caller chose a number.
 SUBMAKE  = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 
-all: $(BUILD)/svmstream $(BUILD)/svmstream-mqtt ## the programs: build/svmstream, build/svmstream-mqtt (CC=clang works too)
+all: $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(BUILD)/svmstream-http ## the programs: build/svmstream, build/svmstream-mqtt, build/svmstream-http (CC=clang works too)
 
 # The kernels are one source compiled three times; each may fuse multiply and add.
 ifeq ($(shell uname -m),x86_64)
@@ -101,9 +106,12 @@ $(LIB_SO): $(LIB_OBJ)
 $(BUILD)/svmstream: $(APP_OBJ) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_ALL) -o $@
 
-# The adapter speaks the wire format only: of the program it has the client's sockets and the reading of key files.
-$(BUILD)/svmstream-mqtt: $(MQTT_OBJ) $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription) $(LIB_A)
+# The adapters speak the wire format only.
+$(BUILD)/svmstream-mqtt: $(MQTT_OBJ) $(ADAPTER_OBJ) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ -lmosquitto -lzmq -lmsgpackc -lm -o $@
+
+$(BUILD)/svmstream-http: $(HTTP_OBJ) $(ADAPTER_OBJ) $(LIB_A)
+	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_HTTP) -o $@
 
 libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so
 
@@ -160,7 +168,7 @@ install: all libs $(BUILD)/svmstream.1 $(MAN7) $(BUILD)/svmstream.bash ## under 
 	@rm -f $(BUILD)/svmstream.pc
 	@$(MAKE) --no-print-directory -s $(BUILD)/svmstream.pc
 	install -d $(ROOT)/bin $(ROOT)/lib/pkgconfig $(ROOT)/include/svmstream $(ROOT)/share/man/man1 $(ROOT)/share/man/man7 $(ROOT)/$(COMPLETIONS)
-	install -m 755 $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(ROOT)/bin/
+	install -m 755 $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(BUILD)/svmstream-http $(ROOT)/bin/
 	install -m 644 $(LIB_A) $(LIB_SO) $(ROOT)/lib/
 	ln -sf $(notdir $(LIB_SO)) $(ROOT)/lib/$(SONAME)
 	ln -sf $(SONAME) $(ROOT)/lib/libsvmstream.so
@@ -171,7 +179,7 @@ install: all libs $(BUILD)/svmstream.1 $(MAN7) $(BUILD)/svmstream.bash ## under 
 	install -m 644 $(BUILD)/svmstream.bash $(ROOT)/$(COMPLETIONS)/svmstream
 
 uninstall: ## takes away what install put there
-	rm -f $(ROOT)/bin/svmstream $(ROOT)/bin/svmstream-mqtt $(ROOT)/lib/libsvmstream.a $(ROOT)/lib/libsvmstream.so* $(ROOT)/lib/pkgconfig/svmstream.pc
+	rm -f $(ROOT)/bin/svmstream $(ROOT)/bin/svmstream-mqtt $(ROOT)/bin/svmstream-http $(ROOT)/lib/libsvmstream.a $(ROOT)/lib/libsvmstream.so* $(ROOT)/lib/pkgconfig/svmstream.pc
 	rm -f $(ROOT)/share/man/man1/svmstream.1 $(ROOT)/share/man/man7/svmstream-*.7 $(ROOT)/$(COMPLETIONS)/svmstream
 	rm -rf $(ROOT)/include/svmstream
 
@@ -183,4 +191,4 @@ help: ## this list
 
 .PHONY: always all libs deps deps-bench demo examples format install uninstall clean help
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)
+-include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)

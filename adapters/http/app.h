@@ -1,0 +1,14 @@
+/* app.h: what the parts of the adapter share. Each part is owned by main.c, which opens and closes it. */
+#ifndef HTTP_APP_H
+#define HTTP_APP_H
+
+struct http_app {
+    const struct http_options *options;
+    const struct http_route *routes; /* the table (routes.h) */
+    struct http_server *server;
+    struct http_streams *streams; /* the streams shown (streams.h) */
+    struct http_events *events;   /* ring of their events */
+    struct http_history *history;
+};
+
+#endif

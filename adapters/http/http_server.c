@@ -1,0 +1,336 @@
+/* libmicrohttpd with our limits. Its callbacks, in the order of a request: http_server_accept admits an
+ * address, http_server_notify makes a connection, http_server_begin an exchange as soon as the request line
+ * is there, http_server_access is called with the headers, with each piece of the body, and at the end of it,
+ * where the handler runs; http_server_complete ends the exchange.
+ *
+ * Every connection has one deadline, which depends on what it does (http_connection_expect). A look every
+ * LOOK_SECONDS ends those that are over: so a sender of one byte a second gets no further than a silent one.
+ * A suspended connection is not polled by libmicrohttpd: `watch` reports that its client has left.
+ *
+ * Invariants: nothing here blocks; all memory that a client can make us hold is counted (bodies, answers,
+ * connections). */
+#include "http_server.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "http_connections.h"
+#include "exchange_internal.h"
+#include "http_listen.h"
+#include "http_log.h"
+#include "http_options.h"
+#include "request_check.h"
+
+#define LOOK_SECONDS  0.1
+#define POOL_BYTES    (32 * 1024) /* of a connection in libmicrohttpd: its headers, its writes */
+#define BODIES        4           /* bodies of the largest size that may be in flight together */
+#define ANSWERS_BYTES (256u << 20)
+#define HANG_UPS      64 /* taken from `watch` at once */
+#define DRAINED_MAX   (1024 * 1024)
+#define STREAM_BUFFER (128 * 1024) /* bytes that the system keeps for a reader that does not read */
+
+struct http_server {
+    struct http_app *app;
+    struct MHD_Daemon *daemon;
+    struct http_connections connections;
+    struct http_body_budget bodies;
+    size_t answers; /* bytes */
+    int polled;     /* libmicrohttpd's epoll */
+    double looked;  /* svi_monotonic */
+    struct http_log_limit complaints, turned_away;
+    char url[128];
+};
+
+/* ---- connections */
+
+static enum MHD_Result http_server_accept(void *context, const struct sockaddr *address, socklen_t length) {
+    struct http_server *s = context;
+    (void)length;
+    if (http_connections_admit(&s->connections, address))
+        return MHD_YES;
+    http_log_limited(&s->turned_away,
+                     "a connection is refused: its address has as many as one may have, or all are in use");
+    return MHD_NO;
+}
+
+static void http_server_notify(void *context, struct MHD_Connection *mhd, void **socket_context,
+                               enum MHD_ConnectionNotificationCode code) {
+    struct http_server *s = context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD),
+                                       *from =
+                                           MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        *socket_context =
+            fd && from ? http_connection_new(&s->connections, fd->connect_fd, from->client_addr) : NULL;
+    } else if (*socket_context)
+        http_connection_free(&s->connections, *socket_context);
+}
+
+static struct http_connection *http_server_connection(struct MHD_Connection *mhd) {
+    const union MHD_ConnectionInfo *i = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return i ? i->socket_context : NULL;
+}
+
+/* ---- a request */
+
+/* The request line is there. What is returned becomes the context of all further calls. NULL: no memory, and
+ * http_server_access refuses. */
+static void *http_server_begin(void *context, const char *target, struct MHD_Connection *mhd) {
+    struct http_server *s = context;
+    struct exchange *x = svi_alloc_plain(sizeof *x);
+    struct http_connection *c = http_server_connection(mhd);
+    if (!x || !c)
+        return svi_free(x), NULL;
+    *x = (struct exchange){.server = s, .connection = c, .mhd = mhd};
+    x->target_error = http_target_read(&x->target, target);
+    c->exchange = x;
+    http_connection_expect(c, HTTP_WANTS_HEADERS, 0);
+    return x;
+}
+
+static void http_server_complete(void *context, struct MHD_Connection *mhd, void **request,
+                                 enum MHD_RequestTerminationCode code) {
+    struct http_server *s = context;
+    struct exchange *x = *request;
+    (void)mhd;
+    (void)code;
+    if (!x)
+        return;
+    *request = NULL;
+    if (x->phase >= HTTP_ANSWERED)
+        s->answers -= x->answer_size;
+    x->connection->exchange = NULL;
+    http_connection_expect(x->connection, HTTP_WANTS_REQUEST, 0);
+    http_connection_ignore(&s->connections, x->connection);
+    http_exchange_free(x);
+}
+
+/* The answer is made before the body is here. A small rest is read first, so that the connection goes on and
+ * the client sees the answer; of a large one nothing is read: libmicrohttpd closes after the answer. */
+static enum MHD_Result http_server_refuse(struct exchange *x) {
+    if (http_request_rest(x) <= DRAINED_MAX && !x->hung_up) {
+        x->phase = HTTP_REFUSED;
+        http_connection_expect(x->connection, HTTP_WANTS_BODY, 0);
+        return MHD_YES;
+    }
+    return http_exchange_queue(x);
+}
+
+static enum MHD_Result http_server_headers(struct http_server *s, struct exchange *x, const char *method,
+                                           const char *version) {
+    http_connection_expect(x->connection, HTTP_WANTS_BODY, 0);
+    if (!http_request_check(x, s->app, method, version))
+        return http_server_refuse(x);
+    x->phase = HTTP_READING;
+    http_body_begin(&x->body, &s->bodies, (size_t)s->app->options->body, http_request_is_gzip(x));
+    return MHD_YES;
+}
+
+/* A refused body is read up to DRAINED_MAX bytes. False: it is longer. */
+static bool http_server_piece(struct http_server *s, struct exchange *x, const char *bytes, size_t size) {
+    x->drained += size;
+    http_connection_expect(x->connection, HTTP_WANTS_BODY, x->drained);
+    if (x->phase == HTTP_REFUSED)
+        return x->drained <= (size_t)s->app->options->body + DRAINED_MAX;
+    const enum http_body_state state = http_body_add(&x->body, bytes, size);
+    if (state == HTTP_BODY_GOOD)
+        return true;
+    http_request_body_problem(x, state, s->app->options->body);
+    http_body_clear(&x->body);
+    x->phase = HTTP_REFUSED;
+    return true;
+}
+
+/* The request is complete. */
+static enum MHD_Result http_server_dispatch(struct http_server *s, struct exchange *x) {
+    const enum http_body_state state = http_body_end(&x->body);
+    x->phase = HTTP_HANDLED;
+    http_connection_expect(x->connection, HTTP_WANTS_ANSWER, 0);
+    if (state != HTTP_BODY_GOOD)
+        http_request_body_problem(x, state, s->app->options->body);
+    else if (s->answers > ANSWERS_BYTES) {
+        http_exchange_add(x, "Retry-After", "1");
+        http_exchange_problem(x, 503, "busy", "too many answers wait for slow readers; try again");
+    } else
+        x->route->handler(x, s->app);
+    if (x->phase == HTTP_ANSWERED)
+        return http_exchange_queue(x);
+    http_exchange_suspend(x);
+    http_connection_watch(&s->connections, x->connection, false);
+    return MHD_YES;
+}
+
+static enum MHD_Result http_server_access(void *context, struct MHD_Connection *mhd, const char *url,
+                                          const char *method, const char *version, const char *bytes,
+                                          size_t *size, void **request) {
+    struct http_server *s = context;
+    struct exchange *x = *request;
+    (void)mhd;
+    (void)url;
+    if (!x || x->connection->dropped)
+        return MHD_NO;
+    if (x->phase == HTTP_BEGUN)
+        return http_server_headers(s, x, method, version);
+    if (*size > 0) {
+        const bool good = http_server_piece(s, x, bytes, *size);
+        *size = 0;
+        return good ? MHD_YES : MHD_NO;
+    }
+    if (x->phase == HTTP_READING)
+        return http_server_dispatch(s, x);
+    if (x->phase == HTTP_REFUSED || x->phase == HTTP_ANSWERED)
+        return http_exchange_queue(x);
+    /* Called without a reason while the handler still works. */
+    http_exchange_suspend(x);
+    return MHD_YES;
+}
+
+void http_server_waits(struct exchange *x, double timeout) {
+    x->connection->wants = HTTP_WANTS_ANSWER;
+    x->connection->deadline = svi_monotonic() + timeout;
+}
+
+void http_server_answered(struct exchange *x) {
+    x->server->answers += x->answer_size;
+    http_connection_ignore(&x->server->connections, x->connection);
+    http_connection_expect(x->connection, HTTP_WANTS_READER, x->answer_size);
+}
+
+/* A reader may take its time: what it does not read is lost for it, and costs this much. */
+void http_server_streams(struct exchange *x) {
+    const int bytes = STREAM_BUFFER;
+    setsockopt(x->connection->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    http_connection_expect(x->connection, HTTP_STREAMS, 0);
+    http_connection_watch(&x->server->connections, x->connection, true);
+}
+
+/* ---- the loop */
+
+static void http_server_drop(struct http_connection *c) {
+    c->dropped = true;
+    shutdown(c->fd, SHUT_RDWR);
+    if (c->exchange) {
+        c->exchange->hung_up = true;
+        http_exchange_resume(c->exchange);
+    }
+}
+
+static void http_server_expire(struct http_connection *c) {
+    struct exchange *x = c->exchange;
+    if (c->wants != HTTP_WANTS_ANSWER || !x) {
+        http_server_drop(c);
+        return;
+    }
+    /* The handler first: what it still holds for this exchange must not answer it as well. */
+    void (*gone)(void *user) = x->gone;
+    x->gone = NULL;
+    if (gone)
+        gone(x->user);
+    http_exchange_problem(x, 504, "no_answer", "the stream has not answered in time; is it running?");
+}
+
+static void http_server_look(struct http_server *s) {
+    const double now = svi_monotonic();
+    if (now - s->looked < LOOK_SECONDS)
+        return;
+    s->looked = now;
+    for (struct http_connection *c = s->connections.first, *next; c; c = next) {
+        next = c->next;
+        if (!c->dropped && now >= c->deadline)
+            http_server_expire(c);
+    }
+}
+
+void http_server_turn(struct http_server *s) {
+    struct epoll_event left[HANG_UPS];
+    const int n = epoll_wait(s->connections.watch, left, HANG_UPS, 0);
+    for (int i = 0; i < n; i++)
+        http_server_drop(left[i].data.ptr);
+    http_server_look(s);
+    http_connections_evict(&s->connections, http_server_drop);
+    MHD_run(s->daemon);
+}
+
+double http_server_wait(const struct http_server *s) {
+    unsigned long long ms;
+    const double wait = s->connections.count > 0 ? LOOK_SECONDS : HUGE_VAL;
+    return MHD_get_timeout(s->daemon, &ms) == MHD_YES ? fmin(wait, (double)ms / 1000) : wait;
+}
+
+int http_server_items(const struct http_server *s, zmq_pollitem_t *items) {
+    items[0] = (zmq_pollitem_t){NULL, s->polled, ZMQ_POLLIN, 0};
+    items[1] = (zmq_pollitem_t){NULL, s->connections.watch, ZMQ_POLLIN, 0};
+    return HTTP_SERVER_ITEMS;
+}
+
+const char *http_server_url(const struct http_server *s) {
+    return s->url;
+}
+
+/* libmicrohttpd's own messages, which a client can cause at any rate. */
+static void http_server_complain(void *context, const char *format, va_list arguments) {
+    struct http_server *s = context;
+    char text[300], safe[400];
+    vsnprintf(text, sizeof text, format, arguments);
+    text[strcspn(text, "\n")] = '\0';
+    http_log_limited(&s->complaints, "%s", svi_escape(safe, sizeof safe, text, strlen(text)));
+}
+
+static bool http_server_start(struct http_server *s, int fd) {
+    const struct MHD_OptionItem options[] = {
+        {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)http_server_complain, s},
+        {MHD_OPTION_LISTEN_SOCKET, fd, NULL},
+        {MHD_OPTION_CONNECTION_LIMIT, s->connections.most + HTTP_CONNECTIONS_SPARE, NULL},
+        {MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES, NULL},
+        {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)http_server_notify, s},
+        {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)http_server_complete, s},
+        {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)http_server_begin, s},
+        {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+        {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
+        {MHD_OPTION_END, 0, NULL}};
+    s->daemon =
+        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, http_server_accept,
+                         s, http_server_access, s, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+    const union MHD_DaemonInfo *i =
+        s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+    s->polled = i ? i->epoll_fd : -1;
+    return s->polled >= 0;
+}
+
+struct http_server *http_server_open(struct http_app *app) {
+    struct http_server *s = http_log_need(1, sizeof *s);
+    s->app = app;
+    s->bodies.limit = BODIES * (size_t)app->options->body;
+    const int fd = http_listen(app->options, false, s->url, sizeof s->url);
+    if (fd >= 0 && http_connections_open(&s->connections) && http_server_start(s, fd))
+        return s;
+    if (fd >= 0) {
+        http_log("the server cannot start: %s", strerror(errno));
+        if (!s->daemon)
+            close(fd);
+    }
+    http_server_close(s);
+    return NULL;
+}
+
+/* libmicrohttpd cannot stop while connections are suspended. */
+void http_server_close(struct http_server *s) {
+    if (!s)
+        return;
+    for (struct http_connection *c = s->connections.first; c; c = c->next)
+        http_server_drop(c);
+    if (s->daemon) {
+        MHD_run(s->daemon);
+        MHD_stop_daemon(s->daemon);
+    }
+    http_connections_close(&s->connections);
+    svi_free(s);
+}

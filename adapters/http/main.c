@@ -1,0 +1,88 @@
+/* svmstream-http: streams of svmstream for browsers, scrapers and curl. It speaks only the wire protocol.
+ *
+ * One thread, one loop (http_main_turn): it polls the HTTP server's descriptors, and whatever the other parts
+ * wait for, until the nearest deadline, and then gives each part its turn. Nothing blocks. A signal ends the
+ * loop through a pipe. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <svmstream/svmstream.h>
+#include <zmq.h>
+
+#include "app.h"
+#include "base/alloc.h"
+#include "http_log.h"
+#include "http_options.h"
+#include "http_server.h"
+#include "routes.h"
+
+#define LONGEST_WAIT 1.0
+
+/* The end of the pipe that a signal writes its number to: the only thing that a handler can reach. */
+static int http_signal_pipe[2] = {-1, -1};
+
+/* Only async-signal-safe calls may stand here. */
+static void http_main_on_signal(int number) {
+    const int saved = errno;
+    const char byte = (char)number;
+    if (write(http_signal_pipe[1], &byte, 1) < 0)
+        errno = saved;
+    errno = saved;
+}
+
+static int http_main_signals(void) {
+    const struct sigaction pass = {.sa_handler = http_main_on_signal}, none = {.sa_handler = SIG_IGN};
+    if (pipe2(http_signal_pipe, O_CLOEXEC | O_NONBLOCK) == 0 && sigaction(SIGINT, &pass, NULL) == 0 &&
+        sigaction(SIGTERM, &pass, NULL) == 0 && sigaction(SIGHUP, &pass, NULL) == 0 &&
+        sigaction(SIGPIPE, &none, NULL) == 0)
+        return 0;
+    http_log("signals cannot be waited for: %s", strerror(errno));
+    return 1;
+}
+
+/* One round of the loop. False: a signal says that it is time to end. */
+static bool http_main_turn(struct http_app *app) {
+    zmq_pollitem_t items[1 + HTTP_SERVER_ITEMS] = {{NULL, http_signal_pipe[0], ZMQ_POLLIN, 0}};
+    int n = 1;
+    char number;
+    n += http_server_items(app->server, items + n);
+    const double wait = fmin(LONGEST_WAIT, http_server_wait(app->server));
+    zmq_poll(items, n, (long)ceil(1000 * wait)); /* interrupted: another round */
+    http_server_turn(app->server);
+    while (read(http_signal_pipe[0], &number, 1) == 1)
+        if (number != SIGHUP)
+            return false;
+    return true;
+}
+
+static int http_main_run(const struct http_options *o) {
+    struct http_app app = {.options = o, .routes = http_routes};
+    if (http_main_signals() != 0 || !(app.server = http_server_open(&app)))
+        return 1;
+    if (!o->quiet)
+        http_log("open %s in a browser", http_server_url(app.server));
+    while (http_main_turn(&app))
+        ;
+    http_server_close(app.server);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    struct http_options *o = http_log_need(1, sizeof *o);
+    enum http_wish wish;
+    int code = http_options_read(o, argc, argv, &wish);
+    if (!code && wish == HTTP_HELP)
+        http_options_help();
+    else if (!code && wish == HTTP_VERSION)
+        puts("svmstream-http " SVS_VERSION);
+    else if (!code)
+        code = http_main_run(o);
+    http_options_clear(o);
+    svi_free(o);
+    return code;
+}
