@@ -2,13 +2,17 @@
 #ifndef HTTP_APP_H
 #define HTTP_APP_H
 
+#include "tally.h"
+
 struct http_app {
     const struct http_options *options;
     const struct http_route *routes; /* the table (routes.h) */
     struct http_server *server;
+    struct http_guard *guard;     /* NULL: no --tokens, and everybody may do everything */
     struct http_streams *streams; /* the streams shown (streams.h) */
     struct http_events *events;   /* ring of their events */
     struct http_history *history;
+    struct http_tally tally;
 };
 
 #endif

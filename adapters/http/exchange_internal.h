@@ -13,6 +13,7 @@
 #include "framing.h"
 #include "route.h"
 #include "target.h"
+#include "tokens.h"
 
 #define HTTP_HEADERS_MAX 8 /* that a handler may add to its answer */
 
@@ -32,6 +33,7 @@ struct exchange {
     enum http_phase phase;
     bool head, suspended, hung_up;
     const char *method; /* "GET" of a HEAD */
+    char asked[12];     /* the method as it was sent, for the counters */
     const struct http_route *route;
     struct http_framing framing;
     struct http_target target;
@@ -39,6 +41,7 @@ struct exchange {
     const char *named[HTTP_SEGMENTS_MAX];
     char body_type[64], accepted[64];
     struct http_principal principal;
+    struct http_token token; /* a copy, to which `principal` points: the file may be read again meanwhile */
     struct http_body body;
     size_t drained; /* bytes of a refused body */
     struct {

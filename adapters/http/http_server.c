@@ -24,10 +24,12 @@
 #include "base/fail.h"
 #include "http_connections.h"
 #include "exchange_internal.h"
+#include "guard.h"
 #include "http_listen.h"
 #include "http_log.h"
 #include "http_options.h"
 #include "request_check.h"
+#include "tls.h"
 
 #define LOOK_SECONDS  0.1
 #define POOL_BYTES    (32 * 1024) /* of a connection in libmicrohttpd: its headers, its writes */
@@ -35,6 +37,7 @@
 #define ANSWERS_BYTES (256u << 20)
 #define HANG_UPS      64 /* taken from `watch` at once */
 #define DRAINED_MAX   (1024 * 1024)
+#define TLS_VERSIONS  "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 #define STREAM_BUFFER (128 * 1024) /* bytes that the system keeps for a reader that does not read */
 
 struct http_server {
@@ -46,6 +49,7 @@ struct http_server {
     int polled;     /* libmicrohttpd's epoll */
     double looked;  /* svi_monotonic */
     struct http_log_limit complaints, turned_away;
+    struct http_tls tls;
     char url[128];
 };
 
@@ -56,6 +60,7 @@ static enum MHD_Result http_server_accept(void *context, const struct sockaddr *
     (void)length;
     if (http_connections_admit(&s->connections, address))
         return MHD_YES;
+    s->app->tally.refused++;
     http_log_limited(&s->turned_away,
                      "a connection is refused: its address has as many as one may have, or all are in use");
     return MHD_NO;
@@ -70,8 +75,11 @@ static void http_server_notify(void *context, struct MHD_Connection *mhd, void *
                                            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         *socket_context =
             fd && from ? http_connection_new(&s->connections, fd->connect_fd, from->client_addr) : NULL;
-    } else if (*socket_context)
+        s->app->tally.connections += *socket_context != NULL;
+    } else if (*socket_context) {
+        s->app->tally.connections--;
         http_connection_free(&s->connections, *socket_context);
+    }
 }
 
 static struct http_connection *http_server_connection(struct MHD_Connection *mhd) {
@@ -127,6 +135,7 @@ static enum MHD_Result http_server_refuse(struct exchange *x) {
 static enum MHD_Result http_server_headers(struct http_server *s, struct exchange *x, const char *method,
                                            const char *version) {
     http_connection_expect(x->connection, HTTP_WANTS_BODY, 0);
+    snprintf(x->asked, sizeof x->asked, "%s", method);
     if (!http_request_check(x, s->app, method, version))
         return http_server_refuse(x);
     x->phase = HTTP_READING;
@@ -200,6 +209,7 @@ void http_server_waits(struct exchange *x, double timeout) {
 
 void http_server_answered(struct exchange *x) {
     x->server->answers += x->answer_size;
+    http_tally_request(&x->server->app->tally, x->asked, x->status);
     http_connection_ignore(&x->server->connections, x->connection);
     http_connection_expect(x->connection, HTTP_WANTS_READER, x->answer_size);
 }
@@ -220,6 +230,17 @@ static void http_server_drop(struct http_connection *c) {
     if (c->exchange) {
         c->exchange->hung_up = true;
         http_exchange_resume(c->exchange);
+    }
+}
+
+void http_server_recheck(struct http_server *s) {
+    for (struct http_connection *c = s->connections.first; c; c = c->next) {
+        const struct exchange *x = c->exchange;
+        if (!x || !x->token.name[0] || !s->app->guard)
+            continue;
+        const struct http_token *now = http_guard_find(s->app->guard, x->token.hash);
+        if (!now || (x->route->role & ~now->roles) || strcmp(now->sources, x->token.sources) != 0)
+            http_server_drop(c);
     }
 }
 
@@ -295,10 +316,13 @@ static bool http_server_start(struct http_server *s, int fd) {
         {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)http_server_begin, s},
         {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
         {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
+        {s->tls.key ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, s->tls.key},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls.cert},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, TLS_VERSIONS},
         {MHD_OPTION_END, 0, NULL}};
-    s->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, http_server_accept,
-                         s, http_server_access, s, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+    s->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (s->tls.key ? MHD_USE_TLS : 0), 0,
+        http_server_accept, s, http_server_access, s, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
     const union MHD_DaemonInfo *i =
         s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     s->polled = i ? i->epoll_fd : -1;
@@ -309,7 +333,9 @@ struct http_server *http_server_open(struct http_app *app) {
     struct http_server *s = http_log_need(1, sizeof *s);
     s->app = app;
     s->bodies.limit = BODIES * (size_t)app->options->body;
-    const int fd = http_listen(app->options, false, s->url, sizeof s->url);
+    const int fd = http_tls_read(&s->tls, app->options) == 0
+                       ? http_listen(app->options, s->tls.key != NULL, s->url, sizeof s->url)
+                       : -1;
     if (fd >= 0 && http_connections_open(&s->connections) && http_server_start(s, fd))
         return s;
     if (fd >= 0) {
@@ -332,5 +358,6 @@ void http_server_close(struct http_server *s) {
         MHD_stop_daemon(s->daemon);
     }
     http_connections_close(&s->connections);
+    http_tls_clear(&s->tls);
     svi_free(s);
 }

@@ -24,6 +24,9 @@ int http_server_items(const struct http_server *s, zmq_pollitem_t *items);
 double http_server_wait(const struct http_server *s);
 void http_server_turn(struct http_server *s);
 
+/* Closes the connections whose token has lost the right to what they do. */
+void http_server_recheck(struct http_server *s);
+
 /* ---- for exchange.c: what an exchange does next decides how long its connection may take */
 
 void http_server_waits(struct exchange *x, double timeout);

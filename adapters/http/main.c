@@ -16,10 +16,12 @@
 
 #include "app.h"
 #include "base/alloc.h"
+#include "guard.h"
 #include "http_log.h"
 #include "http_options.h"
 #include "http_server.h"
 #include "routes.h"
+#include "token_command.h"
 
 #define LONGEST_WAIT 1.0
 
@@ -57,22 +59,30 @@ static bool http_main_turn(struct http_app *app) {
     while (read(http_signal_pipe[0], &number, 1) == 1)
         if (number != SIGHUP)
             return false;
+        else if (app->guard) {
+            http_guard_reload(app->guard);
+            http_server_recheck(app->server);
+        }
     return true;
 }
 
 static int http_main_run(const struct http_options *o) {
     struct http_app app = {.options = o, .routes = http_routes};
-    if (http_main_signals() != 0 || !(app.server = http_server_open(&app)))
-        return 1;
+    if (http_main_signals() != 0 || (o->tokens && !(app.guard = http_guard_open(o->tokens))) ||
+        !(app.server = http_server_open(&app)))
+        return http_guard_close(app.guard), 1;
     if (!o->quiet)
         http_log("open %s in a browser", http_server_url(app.server));
     while (http_main_turn(&app))
         ;
     http_server_close(app.server);
+    http_guard_close(app.guard);
     return 0;
 }
 
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "token") == 0)
+        return http_token_command_run(argc - 1, argv + 1);
     struct http_options *o = http_log_need(1, sizeof *o);
     enum http_wish wish;
     int code = http_options_read(o, argc, argv, &wish);

@@ -12,6 +12,8 @@
 #include "app.h"
 #include "base/text.h"
 #include "framing.h"
+#include "guard.h"
+#include "http_connections.h"
 #include "http_options.h"
 #include "origin.h"
 
@@ -87,6 +89,39 @@ static bool http_request_route(struct exchange *x, const struct http_app *app, c
     return false;
 }
 
+/* Without --tokens everybody has every right, on this machine. */
+static bool http_request_allowed(struct exchange *x, const struct http_app *app) {
+    static const char *const words[] = {
+        [ROLE_WATCH] = "watch", [ROLE_SEND] = "send", [ROLE_CONTROL] = "control"};
+    const char *authorization = http_exchange_header(x, MHD_HTTP_HEADER_AUTHORIZATION);
+    const struct http_token *token;
+    x->principal = (struct http_principal){"", "", ROLE_WATCH | ROLE_SEND | ROLE_CONTROL};
+    if (!app->guard || !x->route->role)
+        return true;
+    const enum http_verdict v =
+        http_guard_check(app->guard, authorization, x->route->role, x->connection->address, &token);
+    if (v == HTTP_ADMITTED) {
+        x->token = *token;
+        x->principal = (struct http_principal){x->token.name, x->token.sources, x->token.roles};
+        return true;
+    }
+    if (v == HTTP_TOO_MANY) {
+        http_exchange_add(x, "Retry-After", "60");
+        http_exchange_problem(x, 429, "too_many_tries",
+                              "too many unknown tokens from this address; wait a minute");
+    } else if (v == HTTP_ROLE_MISSING)
+        http_exchange_problem(x, 403, "not_allowed", "the token %s lacks the role %s", token->name,
+                              words[x->route->role]);
+    else {
+        http_exchange_add(x, "WWW-Authenticate", "Bearer realm=\"svmstream\"");
+        http_exchange_problem(x, 401, "not_allowed",
+                              authorization
+                                  ? "this token is not known; the header is `Authorization: Bearer TOKEN`"
+                                  : "a token is needed: `Authorization: Bearer TOKEN`");
+    }
+    return false;
+}
+
 static bool http_request_type(struct exchange *x) {
     const char *header = http_exchange_header(x, MHD_HTTP_HEADER_CONTENT_TYPE), *types = x->route->body;
     const size_t length = header ? strcspn(header, "; \t") : strcspn(types, ",");
@@ -142,7 +177,7 @@ bool http_request_check(struct exchange *x, struct http_app *app, const char *me
     http_framing_read(&x->framing, x->mhd, version);
     return http_request_framed(x, version) && http_request_target(x) &&
            http_origin_check(x, app->options, method) && http_request_route(x, app, method) &&
-           http_request_body(x, app);
+           http_request_allowed(x, app) && http_request_body(x, app);
 }
 
 void http_request_body_problem(struct exchange *x, enum http_body_state state, int64_t limit) {

@@ -20,7 +20,7 @@ struct http_parameter {
 struct http_route {
     const char *method; /* GET, POST or DELETE; a HEAD takes the way of GET */
     const char *path;   /* "/alerts/{alert}/verdict": a name in braces stands for one segment */
-    unsigned role;      /* of enum http_role (exchange.h); 0: no token is needed */
+    unsigned role;      /* of enum http_role (principal.h); 0: no token is needed */
     http_handler *handler;
     const char *summary;                /* one line */
     const struct http_parameter *query; /* ends with a row without name; NULL: none. Others are refused */

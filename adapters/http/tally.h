@@ -8,8 +8,10 @@
  * chooses freely and which therefore must not become a label. */
 #define HTTP_TALLY_METHODS(X)                                                                                \
     X(GET, "GET")                                                                                            \
-    X(HEAD, "HEAD") X(POST, "POST") X(DELETE, "DELETE") X(OPTIONS, "OPTIONS") X(PUT, "PUT")                  \
-        X(OTHER, "other")
+    X(HEAD, "HEAD")                                                                                          \
+    X(POST, "POST")                                                                                          \
+    X(DELETE, "DELETE") X(OPTIONS, "OPTIONS") X(PUT, "PUT") X(OTHER, "othe"                                  \
+                                                                     "r")
 
 enum http_tally_method {
 #define X(constant, name) HTTP_TALLY_##constant,
