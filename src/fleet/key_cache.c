@@ -6,6 +6,9 @@
  * transaction is repeated. One read transaction is kept and renewed after each put, so that reading a key
  * starts none.
  *
+ * Pages that were read through the map count as memory of the process until they are unmapped. They are,
+ * before they can exceed SVI_KEY_CACHE_RESIDENT; the system keeps them in its page cache.
+ *
  * Each value ends with a checksum seeded with its number: damage, and bytes of another key, are found when
  * they are read. */
 #include "fleet/key_cache.h"
@@ -16,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +32,10 @@
 #define CHECK     sizeof(uint64_t)  /* bytes behind a value: its XXH3, seeded with its number */
 #define MAP_FIRST ((size_t)1 << 28) /* bytes */
 #define PROBE     (1 << 20)         /* bytes: more than there is room for where there was none */
-#define FLAGS     (MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT)
+/* Bytes that one item can add to the resident part of the map, at most about: the system maps up to 64 KiB
+ * around a page that is read, and an item is in one leaf or in pages of its own. */
+#define ITEM_TOUCHES ((size_t)128 << 10)
+#define FLAGS        (MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT)
 
 struct svi_key_cache {
     MDB_env *env;
@@ -36,6 +43,10 @@ struct svi_key_cache {
     MDB_txn *reader; /* NULL: there is none */
     bool reading;    /* it is of the newest state */
     size_t map;
+    size_t touched; /* bytes of the map that may be resident; at most SVI_KEY_CACHE_RESIDENT */
+    size_t others;  /* bytes of other files that were resident at the start */
+    uintptr_t low,
+        high;          /* the part of the map that is known: from the first value read to the last; 0: none */
     uint64_t *removed; /* numbers to be removed at the next put */
     int64_t removed_count, removed_capacity;
     char path[256];
@@ -60,6 +71,19 @@ static int full_or_io(const svi_key_cache *c) {
     const bool asked = mdb_env_get_fd(c->env, &fd) == 0 && fstat(fd, &s) == 0;
     const int error = asked ? posix_fallocate(fd, s.st_size, PROBE) : 0;
     return error == ENOSPC || error == EDQUOT || error == EFBIG ? error : EIO;
+}
+
+/* Bytes of files that are resident in this process; 0: not known. */
+static size_t resident_files(void) {
+    char line[100] = "";
+    unsigned long pages = 0;
+    const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    const ssize_t size = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+    if (fd >= 0)
+        close(fd);
+    if (size <= 0 || sscanf(line, "%*u %*u %lu", &pages) != 1)
+        return 0;
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 /* The file has a name only while it is opened: when the process ends, however it ends, the system frees it.
@@ -110,6 +134,7 @@ svi_key_cache *svi_key_cache_new(const char *folder, svs_error *err) {
         error = cache_open(c);
     if (!error)
         error = cache_make_table(c);
+    c->others = resident_files();
     if (error) {
         fail_cache(err, c, "kept", error);
         svi_key_cache_free(&c);
@@ -133,6 +158,65 @@ static void cache_stop_reading(svi_key_cache *c) {
     if (c->reading)
         mdb_txn_reset(c->reader);
     c->reading = false;
+}
+
+static int cache_read(svi_key_cache *c) {
+    int error = 0;
+    if (!c->reading)
+        error = c->reader ? mdb_txn_renew(c->reader) : mdb_txn_begin(c->env, NULL, MDB_RDONLY, &c->reader);
+    c->reading = !error;
+    return error;
+}
+
+/* ---- the resident part */
+
+static double cache_file(const svi_key_cache *c) {
+    MDB_envinfo info;
+    MDB_stat stat;
+    return mdb_env_info(c->env, &info) == 0 && mdb_env_stat(c->env, &stat) == 0
+               ? ((double)info.me_last_pgno + 1) * stat.ms_psize
+               : 0;
+}
+
+double svi_key_cache_memory(const svi_key_cache *c) {
+    const double file = cache_file(c);
+    return file < SVI_KEY_CACHE_RESIDENT ? file : SVI_KEY_CACHE_RESIDENT;
+}
+
+/* LMDB does not say where its map is. But the map is one block, so all between two of its values belongs to
+ * it. */
+static void cache_saw(svi_key_cache *c, const MDB_val *value) {
+    const uintptr_t begin = (uintptr_t)value->mv_data, end = begin + value->mv_size;
+    c->low = c->low == 0 || begin < c->low ? begin : c->low;
+    c->high = end > c->high ? end : c->high;
+}
+
+/* The place of a new item. A failure is left to the call that reads it. */
+static void cache_see(svi_key_cache *c, uint64_t number) {
+    MDB_val key = {sizeof number, &number}, value;
+    if (cache_read(c) == 0 && mdb_get(c->reader, c->table, &key, &value) == 0)
+        cache_saw(c, &value);
+}
+
+/* Before `items` are read or written: unmaps the pages if their number could exceed the bound. `touched`
+ * assumes the worst of each item, so the system is asked how much it really is. Pages are never written
+ * through the map, so nothing is lost; bytes that svi_key_cache_get returned stay valid and are mapped again
+ * when they are read. */
+static void cache_bound(svi_key_cache *c, size_t items) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const size_t more = items * ITEM_TOUCHES;
+    c->touched += more;
+    if (c->touched <= SVI_KEY_CACHE_RESIDENT)
+        return;
+    const size_t resident = resident_files();
+    c->touched = (resident > c->others ? resident - c->others : 0) + more;
+    /* Near the bound every item would ask, so the last part of it is left. */
+    if (resident > 0 && c->touched <= SVI_KEY_CACHE_RESIDENT / 16 * 15)
+        return;
+    c->touched = more;
+    const uintptr_t first = (c->low + page - 1) / page * page, end = c->high / page * page;
+    if (first < end && cache_file(c) > SVI_KEY_CACHE_RESIDENT)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
 /* ---- writing */
@@ -170,10 +254,12 @@ static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int 
 svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, int count,
                            const uint8_t *bytes, svs_error *err) {
     int error;
+    cache_bound(c, (size_t)count + (size_t)c->removed_count);
     /* A read transaction that stays open would pin the pages that this one replaces, and the map may only be
      * resized without one. */
     cache_stop_reading(c);
     while ((error = cache_write(c, items, count, bytes)) == MDB_MAP_FULL) {
+        c->low = c->high = 0; /* it moves */
         error = c->map > SIZE_MAX / 4 ? ENOSPC : mdb_env_set_mapsize(c->env, 2 * c->map);
         if (error)
             break;
@@ -182,6 +268,8 @@ svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, 
     if (error)
         return fail_cache(err, c, "written", error == EIO ? full_or_io(c) : error);
     c->removed_count = 0;
+    if (count > 0)
+        cache_see(c, items[0].number);
     return SVS_OK;
 }
 
@@ -193,23 +281,17 @@ void svi_key_cache_drop(svi_key_cache *c, uint64_t number) {
 
 /* ---- reading */
 
-static int cache_read(svi_key_cache *c) {
-    int error = 0;
-    if (!c->reading)
-        error = c->reader ? mdb_txn_renew(c->reader) : mdb_txn_begin(c->env, NULL, MDB_RDONLY, &c->reader);
-    c->reading = !error;
-    return error;
-}
-
 /* The bytes are in the map: valid until the next put. */
 svs_code svi_key_cache_get(svi_key_cache *c, uint64_t number, const uint8_t **bytes, size_t *size,
                            svs_error *err) {
     MDB_val key = {sizeof number, &number}, value;
+    cache_bound(c, 1);
     int error = cache_read(c);
     if (!error)
         error = mdb_get(c->reader, c->table, &key, &value);
     if (error)
         return fail_cache(err, c, "read", error);
+    cache_saw(c, &value);
     uint64_t check;
     *bytes = value.mv_data;
     *size = value.mv_size < CHECK ? 0 : value.mv_size - CHECK;

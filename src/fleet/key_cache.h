@@ -17,6 +17,12 @@ typedef struct svi_key_cache svi_key_cache;
 svi_key_cache *svi_key_cache_new(const char *folder, svs_error *err);
 void svi_key_cache_free(svi_key_cache **c);
 
+#define SVI_KEY_CACHE_RESIDENT ((size_t)256 << 20) /* bytes */
+
+/* Bytes of memory that the file takes of the process, at most: it is read through a map, of which no more
+ * than SVI_KEY_CACHE_RESIDENT is resident. */
+double svi_key_cache_memory(const svi_key_cache *c);
+
 /* One item to put: `size` bytes from `offset` on. */
 struct svi_key_bytes {
     uint64_t number;

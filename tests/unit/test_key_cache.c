@@ -9,8 +9,11 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/random.h"
 #include "fleet/key_cache.h"
@@ -96,6 +99,58 @@ static void test_comes_back(void **unused) {
     svi_key_cache_free(&c);
 }
 
+/* Bytes of files that are resident in this process. */
+static double resident_files(void) {
+    FILE *f = fopen("/proc/self/statm", "r");
+    unsigned long pages;
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%*u %*u %lu", &pages), 1);
+    fclose(f);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* A file several times as large as the bound: written, overwritten and read, in order and at random, it takes
+ * no more memory than the cache reports, and all values come back. */
+static void test_resident(void **unused) {
+    (void)unused;
+    enum { FILLED = 240000, READS = 20000 };
+    struct svi_random random = {8};
+    static int puts[FILLED];
+    char path[200];
+    svs_error err = {0};
+    assert_non_null(test_folder(path));
+    svi_key_cache *c = svi_key_cache_new(path, &err);
+    assert_non_null(c);
+    const double before = resident_files();
+    double most = 0;
+    assert_true(svi_key_cache_memory(c) < 1 << 20);
+    for (int i = 0; i < FILLED + READS; i += 16) {
+        uint64_t number[16];
+        int n[16];
+        for (int j = 0; j < 16; j++) {
+            number[j] =
+                i < FILLED ? (uint64_t)(i + j) : (svi_random_below(&random, FILLED / 16) * 16 + (uint64_t)j);
+            n[j] = ++puts[number[j]];
+        }
+        if (i < FILLED || i % 64 == 0)
+            assert_int_equal(put_some(c, number, n, 16, &err), SVS_OK);
+        else
+            for (int j = 0; j < 16; j++)
+                puts[number[j]]--;
+        if (i >= FILLED)
+            for (int j = 0; j < 16; j++) {
+                const uint64_t read = svi_random_below(&random, FILLED);
+                assert_value(c, read, puts[read]);
+            }
+        most = fmax(most, resident_files() - before);
+    }
+    assert_true(svi_key_cache_memory(c) == SVI_KEY_CACHE_RESIDENT);
+    if (most > svi_key_cache_memory(c))
+        fail_msg("%.1f MiB of the file are resident", most / (1 << 20));
+    svi_key_cache_free(&c);
+    test_folder_remove(path);
+}
+
 static void test_no_room(void **unused) {
     (void)unused;
     const struct rlimit little = {1 << 19, RLIM_INFINITY}, all = {RLIM_INFINITY, RLIM_INFINITY};
@@ -170,7 +225,7 @@ static void test_damage(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_comes_back), cmocka_unit_test(test_no_room),
-                                       cmocka_unit_test(test_damage)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_comes_back), cmocka_unit_test(test_resident),
+                                       cmocka_unit_test(test_no_room), cmocka_unit_test(test_damage)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
