@@ -6,10 +6,9 @@
  *
  * client/subscription.h receives events, follows their sequence numbers and drops repeated ones. Here an
  * event becomes a line: for people, one function a topic selects the keys that matter; for programs, the
- * payload as JSON with its topic in front (write_event_json). An alert also rings the bell and goes to the
- * command of
- * --exec, one at a time: the next event waits until it has ended or its time is over, so that commands never
- * pile up.
+ * payload as JSON with its topic in front (subscription_json). An alert also rings the bell and goes to the
+ * command of --exec, one at a time: the next event waits until it has ended or its time is over, so that
+ * commands never pile up.
  *
  * Read from the bottom: cmd_watch_run, cmd_watch_follow, cmd_watch_show. */
 #include <errno.h>
@@ -32,7 +31,6 @@
 #include "client/request.h"
 #include "client/subscription.h"
 #include "net/transport.h"
-#include "wire/json.h"
 
 #define QUEUE        100000 /* events that may wait in this process */
 #define TEXT         120    /* bytes of one value as text */
@@ -161,22 +159,6 @@ static void print_event(enum svi_topic kind, struct cli_object payload) {
         putchar('\n');
 }
 
-/* Writes {"topic": "model.default.", ...the payload's keys...} and a newline to `line`; leaves it empty when
- * the payload is not a map. The topic is written first, and the payload's opening brace then becomes a comma.
- */
-static svs_code write_event_json(struct svi_bytes *line, const struct subscription_event *e) {
-    line->size = 0;
-    SVI_TRY(svi_json_text(line, "{\"topic\":"));
-    SVI_TRY(svi_json_string(line, e->topic, e->topic_length));
-    const size_t brace = line->size;
-    SVI_TRY(svi_json_msgpack(line, e->payload, e->size, NULL));
-    if (line->data[brace] != '{')
-        line->size = 0;
-    else
-        line->data[brace] = line->size > brace + 2 ? ',' : ' '; /* an empty map needs no comma */
-    return line->size > 0 ? svi_json_text(line, "\n") : SVS_OK;
-}
-
 /* ---- a command that gets an alert on its standard input */
 
 /* Starts the command in a separate process group, so that it can be killed with its children. Returns its id,
@@ -282,7 +264,7 @@ static void raise_alarm(struct watch *w, const struct subscription_event *e) {
         return;
     fflush(stdout); /* the event's line must appear before the command's output */
     svs_error err;
-    if (write_event_json(&w->line, e) == SVS_OK) {
+    if (subscription_json(&w->line, e) == SVS_OK) {
         if (pipe_to(w->command, w->line.data, w->line.size, w->limit, &err) != SVS_OK)
             cli_fail(w->args, "%s", err.text);
     } else
@@ -299,7 +281,7 @@ static void cmd_watch_show(struct watch *w, const struct subscription_event *e) 
     w->events++;
     if (!w->json)
         print_event(e->kind, payload);
-    else if (write_event_json(&w->line, e) == SVS_OK)
+    else if (subscription_json(&w->line, e) == SVS_OK)
         fwrite(w->line.data, 1, w->line.size, stdout);
     if (e->kind == SVI_TOPIC_ALERT)
         raise_alarm(w, e);

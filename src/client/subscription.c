@@ -12,6 +12,7 @@
 #include "net/transport.h"
 #include "wire/decode.h"
 #include "wire/fields.h"
+#include "wire/json.h"
 
 #define TOPICS (1 << 20) /* topics that are tracked; all events of further ones count as new */
 
@@ -158,6 +159,17 @@ bool subscription_next(struct subscription *s, struct subscription_event *e) {
             return true;
     }
     return false;
+}
+
+/* The topic is written first, and the payload's opening brace then becomes a comma. */
+svs_code subscription_json(struct svi_bytes *line, const struct subscription_event *e) {
+    line->size = 0;
+    SVI_TRY(svi_json_text(line, "{\"topic\":"));
+    SVI_TRY(svi_json_string(line, e->topic, e->topic_length));
+    const size_t brace = line->size;
+    SVI_TRY(svi_json_msgpack(line, e->payload, e->size, NULL));
+    line->data[brace] = line->size > brace + 2 ? ',' : ' '; /* an empty map needs no comma */
+    return svi_json_text(line, "\n");
 }
 
 bool subscription_refused(struct subscription *s) {

@@ -46,6 +46,9 @@ svs_code subscription_remove(struct subscription *s, const char *prefix, svs_err
  * events, are skipped. */
 bool subscription_next(struct subscription *s, struct subscription_event *e);
 
+/* Replaces `line` by {"topic": "model.default.", ...the payload's keys...} and a newline. SVS_NO_MEMORY. */
+svs_code subscription_json(struct svi_bytes *line, const struct subscription_event *e);
+
 /* Was our key refused since the last call? */
 bool subscription_refused(struct subscription *s);
 
