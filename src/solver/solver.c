@@ -26,27 +26,9 @@
 const struct svi_method svi_method_AUTO = {0}; /* replaced by another before anything is solved */
 
 /* The one list as a table. */
-#define X(constant, name, text) {&svi_method_##constant, name, text},
-static const struct {
-    const struct svi_method *method;
-    const char *name, *text;
-} solvers[SVS_SOLVER_COUNT] = {SVS_SOLVERS(X)};
+#define X(constant, name, text) &svi_method_##constant,
+static const struct svi_method *const solvers[SVS_SOLVER_COUNT] = {SVS_SOLVERS(X)};
 #undef X
-
-const char *svs_solver_name(svs_solver s) {
-    return (unsigned)s < SVS_SOLVER_COUNT ? solvers[s].name : "";
-}
-
-const char *svs_solver_text(svs_solver s) {
-    return (unsigned)s < SVS_SOLVER_COUNT ? solvers[s].text : "";
-}
-
-svs_solver svs_solver_find(const char *name) {
-    int s = 0;
-    while (s < SVS_SOLVER_COUNT && strcmp(solvers[s].name, name) != 0)
-        s++;
-    return (svs_solver)s;
-}
 
 const char *svs_stop_text(svs_stop s) {
     static const char *const stops[] = {"tolerance reached",     "iteration limit reached",
@@ -184,11 +166,11 @@ static svs_solver solver_auto(const svs_problem *p, char *why, size_t size) {
 static svs_code solver_check_method(const svs_problem *p, svs_solver s, svs_error *err) {
     char why[160];
     const bool squared_l1 = p->loss == SVS_SQUARED && p->penalty == SVS_L1;
-    if (!(solver_needs(p) & ~solvers[s].method->can) && !squared_l1)
+    if (!(solver_needs(p) & ~solvers[s]->can) && !squared_l1)
         return SVS_OK;
-    return svi_fail(err, SVS_INVALID, "the solver %s handles %s; use %s for this problem", solvers[s].name,
-                    solvers[s].method->does,
-                    squared_l1 ? "the penalty l2" : solvers[solver_auto(p, why, sizeof why)].name);
+    return svi_fail(err, SVS_INVALID, "the solver %s handles %s; use %s for this problem", svs_solver_name(s),
+                    solvers[s]->does,
+                    squared_l1 ? "the penalty l2" : svs_solver_name(solver_auto(p, why, sizeof why)));
 }
 
 /* ---- the start */
@@ -305,7 +287,7 @@ static svs_code solver_run(struct svi_work *w, svs_solution *out, svs_error *err
     svs_code code = solver_reserve(w, err);
     if (code == SVS_OK) {
         start_from(w);
-        code = solvers[w->o->solver].method->solve(w, err);
+        code = solvers[w->o->solver]->solve(w, err);
     }
     if (code == SVS_OK && w->problem->kernel.kind == SVS_LINEAR)
         code = solver_certify(w, err);
