@@ -10,9 +10,10 @@ struct http_app {
     struct http_server *server;
     struct http_guard *guard;     /* NULL: no --tokens, and everybody may do everything */
     struct http_streams *streams; /* the streams shown (streams.h) */
-    struct http_events *events;   /* ring of their events */
+    struct http_events *events;   /* ring of their events (event_ring.h) */
+    struct http_alerts *alerts;   /* their alerts (alert_list.h) */
     struct http_history *history;
-    struct http_tally tally;
+    struct http_tally tally; /* of the adapter's own work */
 };
 
 #endif

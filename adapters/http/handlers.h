@@ -6,6 +6,16 @@
 #include "exchange.h"
 #include "route.h"
 
-http_handler http_health_answer; /* GET /healthz */
+http_handler http_health_answer;  /* GET /healthz */
+http_handler http_asked_status;   /* GET /status */
+http_handler http_asked_bank;     /* GET /bank */
+http_handler http_asked_model;    /* GET /model */
+http_handler http_asked_keys;     /* GET /keys */
+http_handler http_alerts_get;     /* GET /alerts */
+http_handler http_asked_verdict;  /* POST /alerts/{alert}/verdict */
+http_handler http_asked_mutes;    /* GET /mutes */
+http_handler http_asked_mute;     /* POST /mutes */
+http_handler http_asked_unmute;   /* DELETE /mutes/{mute} */
+http_handler http_events_get;     /* GET /events */
 
 #endif

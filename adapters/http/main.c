@@ -14,13 +14,16 @@
 #include <svmstream/svmstream.h>
 #include <zmq.h>
 
+#include "alert_list.h"
 #include "app.h"
 #include "base/alloc.h"
+#include "event_ring.h"
 #include "guard.h"
 #include "http_log.h"
 #include "http_options.h"
 #include "http_server.h"
 #include "routes.h"
+#include "streams.h"
 #include "token_command.h"
 
 #define LONGEST_WAIT 1.0
@@ -49,12 +52,19 @@ static int http_main_signals(void) {
 
 /* One round of the loop. False: a signal says that it is time to end. */
 static bool http_main_turn(struct http_app *app) {
-    zmq_pollitem_t items[1 + HTTP_SERVER_ITEMS] = {{NULL, http_signal_pipe[0], ZMQ_POLLIN, 0}};
+    zmq_pollitem_t items[1 + HTTP_SERVER_ITEMS + HTTP_STREAMS_MAX * HTTP_STREAM_ITEMS] = {
+        {NULL, http_signal_pipe[0], ZMQ_POLLIN, 0}};
+    const int capacity = (int)(sizeof items / sizeof *items);
     int n = 1;
     char number;
     n += http_server_items(app->server, items + n);
-    const double wait = fmin(LONGEST_WAIT, http_server_wait(app->server));
+    n += http_streams_items(app->streams, items + n, capacity - n);
+    const double wait = fmin(fmin(LONGEST_WAIT, http_server_wait(app->server)),
+                             fmin(http_streams_wait(app->streams), http_events_wait(app->events)));
     zmq_poll(items, n, (long)ceil(1000 * wait)); /* interrupted: another round */
+    /* The streams first: their replies are answers, which the server then sends in the same round. */
+    http_streams_turn(app->streams);
+    http_events_turn(app->events);
     http_server_turn(app->server);
     while (read(http_signal_pipe[0], &number, 1) == 1)
         if (number != SIGHUP)
@@ -66,18 +76,41 @@ static bool http_main_turn(struct http_app *app) {
     return true;
 }
 
+static int http_main_open(struct http_app *app) {
+    svs_error err;
+    if ((app->streams = http_streams_open(app->options, &err)) &&
+        (app->events = http_events_open(app->streams, &app->tally, &err)) &&
+        (app->alerts = http_alerts_open(app->streams, &err)))
+        return http_main_signals() == 0 &&
+                       (!app->options->tokens || (app->guard = http_guard_open(app->options->tokens))) &&
+                       (app->server = http_server_open(app))
+                   ? 0
+                   : 1;
+    http_log("%s", err.text);
+    return 1;
+}
+
+/* The server first, so that no client is left; then the streams, whose requests under way end. */
+static void http_main_close(struct http_app *app) {
+    http_server_close(app->server);
+    http_streams_close(&app->streams);
+    http_events_close(&app->events);
+    http_alerts_close(&app->alerts);
+    http_guard_close(app->guard);
+}
+
 static int http_main_run(const struct http_options *o) {
-    struct http_app app = {.options = o, .routes = http_routes};
-    if (http_main_signals() != 0 || (o->tokens && !(app.guard = http_guard_open(o->tokens))) ||
-        !(app.server = http_server_open(&app)))
-        return http_guard_close(app.guard), 1;
-    if (!o->quiet)
-        http_log("open %s in a browser", http_server_url(app.server));
-    while (http_main_turn(&app))
+    struct http_app *app = http_log_need(1, sizeof *app);
+    app->options = o;
+    app->routes = http_routes;
+    const int code = http_main_open(app);
+    if (code == 0 && !o->quiet)
+        http_log("open %s in a browser", http_server_url(app->server));
+    while (code == 0 && http_main_turn(app))
         ;
-    http_server_close(app.server);
-    http_guard_close(app.guard);
-    return 0;
+    http_main_close(app);
+    svi_free(app);
+    return code;
 }
 
 int main(int argc, char **argv) {

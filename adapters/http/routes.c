@@ -2,8 +2,68 @@
 
 #include "handlers.h"
 
+#define STREAM                                                                                               \
+    { "stream", "string", "name of the stream; needed only where several are shown" }
+#define KEY                                                                                                  \
+    { "key", "string", "key of a stream that has some" }
+#define MAP "application/json, application/msgpack, application/x-msgpack"
+
+static const struct http_parameter of_stream[] = {STREAM, {0}};
+static const struct http_parameter of_key[] = {STREAM, KEY, {0}};
+static const struct http_parameter of_bank[] = {
+    STREAM, KEY, {"brief", "boolean", "without what only a program computes with"}, {0}};
+static const struct http_parameter of_model[] = {
+    STREAM, KEY, {"format", "string", "json, msgpack or liblinear; else Accept decides"}, {0}};
+static const struct http_parameter of_keys[] = {
+    STREAM,
+    {"sort", "string", "quality (default), age, rows, alerts or name"},
+    {"like", "string", "part of the name"},
+    {"prefix", "string", "begin of the name"},
+    {"open", "boolean", "only keys with an open alert"},
+    {"silent", "number", "seconds without a sample, at least"},
+    {"rows", "integer", "samples seen, at least"},
+    {"limit", "integer", "keys listed (default 100; with offset at most 10000)"},
+    {"offset", "integer", "keys left out before them"},
+    {0}};
+static const struct http_parameter of_alerts[] = {
+    STREAM,
+    {"key", "string", "only alerts that concern this key"},
+    {"since", "integer", "only alerts with an event above this number"},
+    {"epoch", "integer", "with events=true: the epoch of the last reply"},
+    {"limit", "integer", "alerts listed (default 100, at most 10000)"},
+    {"offset", "integer", "alerts left out before them"},
+    {"open", "boolean", "only those that are open"},
+    {"events", "boolean", "the plain events in their order, instead of one entry an alert"},
+    {0}};
+static const struct http_parameter of_events[] = {
+    {"stream", "string", "name of a stream; else all"},
+    {"kind", "string",
+     "kinds, separated by commas: model, bank, score, alert, stats, error; without it "
+     "all but score and bank"},
+    {"key", "string", "only events of this key"},
+    {"last", "string", "as the header Last-Event-ID, for clients that cannot set it"},
+    {0}};
+
 /* Handlers of one subject stand together, in the order of /openapi.json. */
 const struct http_route http_routes[] = {
+    {"GET", "/status", ROLE_WATCH, http_asked_status, "counters, quality and figures of the stream", of_key,
+     NULL, MAP},
+    {"GET", "/keys", ROLE_WATCH, http_asked_keys, "the keys of a stream, the worst first", of_keys, NULL,
+     MAP},
+    {"GET", "/bank", ROLE_WATCH, http_asked_bank, "the members of `method auto` and their shares", of_bank,
+     NULL, MAP},
+    {"GET", "/model", ROLE_WATCH, http_asked_model, "the model that scores now", of_model, NULL,
+     "application/json, application/msgpack, text/plain"},
+    {"GET", "/alerts", ROLE_WATCH, http_alerts_get, "alerts, the newest first", of_alerts, NULL, MAP},
+    {"POST", "/alerts/{alert}/verdict", ROLE_CONTROL, http_asked_verdict,
+     "a person's verdict on an alert: {\"verdict\": true, \"by\": \"ada\"}", of_stream, "application/json",
+     MAP},
+    {"GET", "/mutes", ROLE_WATCH, http_asked_mutes, "the mutes that last", of_stream, NULL, MAP},
+    {"POST", "/mutes", ROLE_CONTROL, http_asked_mute, "holds back alerts: {\"for\": \"2h\", \"key\": \"m1\"}",
+     of_stream, "application/json", MAP},
+    {"DELETE", "/mutes/{mute}", ROLE_CONTROL, http_asked_unmute, "ends a mute", of_stream, NULL, MAP},
+    {"GET", "/events", ROLE_WATCH, http_events_get, "server-sent events: the lines of `watch --json`",
+     of_events, NULL, "text/event-stream"},
     {"GET", "/healthz", 0, http_health_answer, "200 while the adapter itself works", NULL, NULL,
      "text/plain"},
     {0},
