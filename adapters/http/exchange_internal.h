@@ -46,7 +46,7 @@ struct exchange {
     size_t drained; /* bytes of a refused body */
     struct {
         const char *name;
-        char value[256];
+        char value[512];
     } header[HTTP_HEADERS_MAX];
     int headers;
     struct MHD_Response *response; /* owned; NULL: none yet */

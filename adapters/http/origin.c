@@ -63,8 +63,11 @@ bool http_origin_check(struct exchange *x, const struct http_options *o, const c
                               origin);
         return false;
     }
-    if (site && strcasecmp(site, "same-origin") != 0 && strcasecmp(site, "none") != 0 &&
-        !(reads && strcasecmp(site, "same-site") != 0 && x->target.segments == 1 && !*x->target.segment[0])) {
+    /* A link that somebody follows may lead here; the browser shows the answer and gives no page a look at
+     * it. */
+    const char *mode = http_exchange_header(x, "Sec-Fetch-Mode");
+    const bool follows = reads && mode && strcasecmp(mode, "navigate") == 0;
+    if (site && strcasecmp(site, "same-origin") != 0 && strcasecmp(site, "none") != 0 && !follows) {
         http_exchange_problem(x, 403, "wrong_origin", "requests from pages of other sites are not answered");
         return false;
     }

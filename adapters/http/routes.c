@@ -46,6 +46,7 @@ static const struct http_parameter of_events[] = {
 
 /* Handlers of one subject stand together, in the order of /openapi.json. */
 const struct http_route http_routes[] = {
+    {"GET", "/openapi.json", 0, http_openapi_answer, "this description", NULL, NULL, "application/json"},
     {"GET", "/status", ROLE_WATCH, http_asked_status, "counters, quality and figures of the stream", of_key,
      NULL, MAP},
     {"GET", "/keys", ROLE_WATCH, http_asked_keys, "the keys of a stream, the worst first", of_keys, NULL,

@@ -10,8 +10,10 @@
     X(GET, "GET")                                                                                            \
     X(HEAD, "HEAD")                                                                                          \
     X(POST, "POST")                                                                                          \
-    X(DELETE, "DELETE") X(OPTIONS, "OPTIONS") X(PUT, "PUT") X(OTHER, "othe"                                  \
-                                                                     "r")
+    X(DELETE, "DELETE")                                                                                      \
+    X(OPTIONS, "OPTIONS")                                                                                    \
+    X(PUT, "PUT") X(OTHER, "othe"                                                                            \
+                           "r")
 
 enum http_tally_method {
 #define X(constant, name) HTTP_TALLY_##constant,
