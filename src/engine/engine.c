@@ -543,16 +543,37 @@ static inline bool engine_publishes(const struct svi_engine *e, int64_t seen) {
     return seen == e->next_score || e->common->score_all;
 }
 
+/* Is the score of the sample with this number needed, for an event or for a reply? */
+static inline bool engine_wants_score(const struct svi_engine *e, int64_t seen) {
+    return engine_publishes(e, seen) || e->asked;
+}
+
+/* The score of a sample for the reply alone: there is no novelty, and no event is due. */
+static __attribute__((noinline)) void engine_answer_score(struct svi_engine *e, const struct svi_message *m,
+                                                          const svs_step *step) {
+    const struct svi_alert_scores none = {0};
+    struct svi_score score = {.asked = true};
+    e->asked->scored++;
+    svi_fill_score(e, m, step, &score);
+    svi_publish_score(e, &score, &none);
+}
+
 /* Assesses the novelty of an accepted sample and publishes its score, if that is due, and its alert: now, or
  * by way of the queue. Not inlined, as the two reports take much stack. */
-static __attribute__((noinline)) void
-engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const svs_step *step, bool scored) {
+static __attribute__((noinline)) void engine_publish_outcome(struct svi_engine *e,
+                                                             const struct svi_message *m,
+                                                             const svs_step *step, bool published) {
+    const bool asked = e->asked, scored = published || asked;
     struct svi_score score;
     struct svi_alert_report report;
     struct svi_unlearned unlearned;
     char subject[SVI_SUBJECT];
     if (scored)
         svi_fill_score(e, m, step, &score);
+    score.published = published;
+    score.asked = asked;
+    if (asked)
+        e->asked->scored++;
     /* The members' scores are overwritten by the next sample, so such an event cannot wait. */
     const bool lasts = !scored || !score.event.as.score.members;
     if (lasts && !svi_rules_pending(e->rules) && svi_engine_queue(e, m, scored ? &score : NULL))
@@ -581,11 +602,13 @@ engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const 
 
 static inline void engine_publish_score(struct svi_engine *e, const struct svi_message *m,
                                         const svs_step *step, int64_t seen) {
-    const bool scored = engine_publishes(e, seen);
+    const bool published = engine_publishes(e, seen);
     if (seen == e->next_score)
         e->next_score += e->s->scores;
-    if (scored || !svi_alert_stage_idle(e->novelty))
-        engine_publish_outcome(e, m, step, scored);
+    if (published || !svi_alert_stage_idle(e->novelty))
+        engine_publish_outcome(e, m, step, published);
+    else if (e->asked)
+        engine_answer_score(e, m, step);
 }
 
 /* Everything after the step of the learner, in the order of the events: score, rules, novelty alert, quality
@@ -626,7 +649,7 @@ static void engine_calibrate(struct svi_engine *e, const double *scores, int row
     struct svi_quality_stage *q = &e->quality_stage;
     const struct svi_refit_policy *r = e->refit;
     const int label = served->label;
-    const bool wanted = engine_publishes(e, e->kept[SVI_KEPT_SEEN] + 1);
+    const bool wanted = engine_wants_score(e, e->kept[SVI_KEPT_SEEN] + 1);
     if (!wanted && !r->have && !e->bank &&
         svi_quality_stage_pair(q, served)) /* the common case, in one call */
         return;
@@ -886,10 +909,12 @@ void svi_engine_refuse_input(struct svi_engine *e, const struct svi_envelope *en
                              const svs_error *err, double now, struct svi_receipt *r) {
     const uint8_t *bytes = env->shown ? env->shown : whole ? env->bytes : env->element;
     const size_t size = env->shown ? env->shown_size : whole ? env->size : env->element_size;
-    engine_undo(e, code, err, bytes, size, now);
+    engine_undo(e, code, err, bytes, size, now); /* settles: the scores before it are in r->scores */
     r->refused++;
     r->error = *err;
     r->error.code = code;
+    if (r->scores && !whole)
+        svi_reply_scores_refusal(r->scores, &r->error);
 }
 
 /* Makes the next row due after a message has named columns: a row of unchanged width would not be otherwise.
@@ -916,9 +941,16 @@ static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *en
     return code;
 }
 
+/* A label, a forget, or a sample that was left out has no score. */
+static __attribute__((noinline)) void engine_answer_nothing(struct svi_engine *e) {
+    svi_engine_settle(e); /* the scores of the samples before it come first */
+    svi_reply_scores_nothing(e->asked);
+}
+
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err) {
     struct svi_message m;
     bool named = false;
+    const int64_t scored = e->asked ? e->asked->scored : 0;
     env->order = &e->columns;
     svi_engine_note_held(e); /* a command may have removed a sample since the last row */
     svs_code code = svi_envelope_next(env, &e->schema, &m, err);
@@ -926,13 +958,20 @@ svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env,
         code = svi_engine_fail_keyless(err);
     if (code == SVS_OK)
         code = engine_order(e, env, &m, &named, err);
-    return code == SVS_OK && !named ? engine_take(e, &m, now, err) : code;
+    if (code != SVS_OK || named)
+        return code;
+    code = engine_take(e, &m, now, err);
+    if (e->asked && code == SVS_OK && e->asked->scored == scored)
+        engine_answer_nothing(e);
+    return code;
 }
 
 void svi_engine_pass_element(struct svi_engine *e, struct svi_envelope *env, struct svi_receipt *r) {
     svi_envelope_pass(env);
     e->kept[SVI_KEPT_DUPLICATES]++;
     r->duplicates++;
+    if (r->scores && !svi_element_only_names(&env->first))
+        svi_reply_scores_duplicate(r->scores);
 }
 
 /* May the list of columns at the start of a message be incomplete? If the setting is auto, a message that

@@ -91,8 +91,9 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
     score->predicted = step->predicted;
 }
 
-/* Completes a score event and sends it. The predicted class is kept as an index until here: indices do not
- * change while samples wait, but the names may have moved in memory. */
+/* Completes a score event, adds it to the reply and sends it, as far as they are due. The predicted class is
+ * kept as an index until here: indices do not change while samples wait, but the names may have moved in
+ * memory. */
 void svi_publish_score(struct svi_engine *e, struct svi_score *score,
                        const struct svi_alert_scores *novelty) {
     struct svi_event *event = &score->event;
@@ -110,6 +111,10 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score,
         event->as.score.yhat = svs_real(event->as.score.scores[0]);
     else
         event->as.score.yhat = svs_learner_class(e->learner, score->predicted);
+    if (score->asked && e->asked)
+        svi_reply_scores_event(e->asked, event);
+    if (!score->published)
+        return;
     e->kept[SVI_KEPT_PUBLISHED_SCORES]++;
     svi_publish(e, event);
 }

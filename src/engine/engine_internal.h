@@ -207,7 +207,7 @@ struct svi_given_verdict {
 };
 void svi_publish_verdict(struct svi_engine *e, const struct svi_given_verdict *v, double now);
 /* fill: a score event without the results of novelty; it points into step and m. publish: adds those results
- * and sends it. */
+ * and sends it, into the reply of its message, or both. */
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                     struct svi_score *score);
 void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_alert_scores *novelty);

@@ -125,6 +125,7 @@ struct svi_engine {
     uint64_t epoch;
     svi_sink *sink;
     void *user;
+    struct svi_reply_scores *asked; /* receives the scores of the message at hand; NULL: nobody asked */
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* max_classes scores of the host, where there is a bank */
@@ -184,6 +185,12 @@ static inline void svi_engine_receive_shared(struct svi_engine *e, const struct 
         e->stack->said = said;
 }
 
+/* The outcomes of the next elements are collected in `asked` as well, until the engine is settled and asked
+ * for nothing (NULL). The state does not depend on it. */
+static inline void svi_engine_ask(struct svi_engine *e, struct svi_reply_scores *asked) {
+    e->asked = asked;
+}
+
 /* Samples of the id to forget that the bank of all keys held. */
 static inline int svi_engine_removed_elsewhere(const struct svi_engine *e) {
     return e->stack && e->stack->said ? e->stack->said->removed : 0;
@@ -216,7 +223,8 @@ svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t si
 svs_code svi_engine_match_columns(struct svi_engine *e, const struct svi_envelope *env, svs_error *err);
 
 /* take: decodes and applies the next element. pass: skips an element that was applied before. refuse:
- * publishes the refusal of an element, or with `whole` of the message; `code` overrides err->code. */
+ * publishes the refusal of an element, or with `whole` of the message; `code` overrides err->code. The last
+ * two add to r->scores, and take to what svi_engine_ask has set. */
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err);
 void svi_engine_pass_element(struct svi_engine *e, struct svi_envelope *env, struct svi_receipt *r);
 void svi_engine_refuse_input(struct svi_engine *e, const struct svi_envelope *env, bool whole, svs_code code,

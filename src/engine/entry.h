@@ -9,6 +9,7 @@
 #include "engine/sources.h"
 #include "svmstream/error.h"
 #include "wire/envelope.h"
+#include "wire/reply_scores.h"
 
 /* Result of one message, for the router's reply. */
 struct svi_receipt {
@@ -20,6 +21,7 @@ struct svi_receipt {
     int64_t first;              /* number of its first element, -1 = none */
     int64_t jumped_from;        /* after a loss: the number that was due and is skipped; -1 = no jump */
     int64_t n;                  /* last number taken of this source, -1 = none */
+    struct svi_reply_scores *scores; /* of its elements; NULL: the message did not ask for them */
 };
 
 struct svi_entry {

@@ -13,6 +13,8 @@
 
 /* A score event without the results of novelty. */
 struct svi_score {
+    bool published; /* it is due as an event */
+    bool asked;     /* it goes into the reply to its message */
     struct svi_event event;
     double interval[2];
     int predicted; /* class */
@@ -35,7 +37,7 @@ struct svi_pending {
     svs_value id, y; /* copies; strings are in `text` */
     char text[2][SVS_NAME_MAX];
     double ts;   /* of its events */
-    bool scored; /* `score` is a score event to be published */
+    bool scored; /* `score` is a score event to be published, or to go into a reply */
     struct svi_score score;
     double *scores; /* score_capacity values for its scores and probabilities */
 };

@@ -123,6 +123,7 @@ struct svi_stream {
     void *user;
     struct svi_entry entry;
     struct svi_receipt *receipt;      /* of the message at hand, or NULL */
+    struct svi_reply_scores *asked;   /* by the messages at hand (svi_stream_ask) */
     double arrival;                   /* arrival clock of the input at hand */
     bool open;                        /* svi_stream_leave_open */
     bool later;                       /* svi_stream_apply_later may leave elements to other threads */

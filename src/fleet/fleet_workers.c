@@ -37,6 +37,8 @@ struct task {
     int worker;
     svs_code code;
     struct svi_receipt *receipt; /* of its message, or NULL */
+    bool asked;                  /* the message wants its scores: this element's are in `scores` */
+    struct svi_reply_scores scores;
     svs_error error;
     struct svi_key_figures figures;
     double time; /* of the engine after it */
@@ -81,7 +83,9 @@ static void worker_sink(void *user, const struct svi_event *event) {
  * bytes that an error shows, the list of columns) follows it in the copy. */
 static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     struct svi_envelope env;
-    struct svi_receipt receipt = {0};
+    struct svi_receipt receipt = {.scores = t->asked ? &t->scores : NULL};
+    if (t->asked)
+        svi_reply_scores_begin(&t->scores);
     svi_envelope_read(&env, t->element.data, t->size);
     if (t->shown > 0) {
         env.shown = t->element.data + t->size;
@@ -97,6 +101,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
      * again, for commands and passing time. */
     svi_engine_send_to(t->engine, worker_sink, t);
     svi_engine_receive_shared(t->engine, &t->said);
+    svi_engine_ask(t->engine, receipt.scores);
     t->code = svi_engine_use_scratch(t->engine, scratch, &t->error);
     if (t->code == SVS_OK)
         t->code = svi_engine_take_element(t->engine, &env, t->now, &t->error);
@@ -107,6 +112,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     svi_fleet_figures(t->engine, &t->figures);
     t->time = t->engine->time;
     t->error.code = t->code;
+    svi_engine_ask(t->engine, NULL);
     svi_engine_receive_shared(t->engine, NULL);
     svi_engine_send_to(t->engine, svi_fleet_key_sink, t->entry);
 }
@@ -148,6 +154,7 @@ void svi_workers_free(struct svi_workers **workers) {
         svi_bytes_clear(&c->task[i].element);
         svi_bytes_clear(&c->task[i].events);
         svi_bytes_clear(&c->task[i].scratch);
+        svi_reply_scores_clear(&c->task[i].scores);
     }
     svi_free(c->task);
     svi_free(c);
@@ -187,6 +194,8 @@ static void task_close(struct svi_fleet *f, struct task *t) {
         t->receipt->refused++;
         t->receipt->error = t->error;
     }
+    if (t->asked)
+        svi_reply_scores_join(t->receipt->scores, &t->scores);
     svi_fleet_done(f, t->entry, &t->figures, t->code == SVS_OK, t->now);
     if (t->receipt)
         t->receipt->seq = svi_stream_seen(&f->stream) - 1;
@@ -274,6 +283,8 @@ bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct s
     }
     t->now = now;
     t->receipt = f->stream.receipt;
+    /* Scores beyond the limit of a reply are not made. */
+    t->asked = t->receipt && t->receipt->scores && t->receipt->scores->failed == SVS_OK;
     t->worker = svi_fleet_part(entry->hash) % c->count;
     struct worker *w = &c->worker[t->worker];
     /* Two numbers: of the ring of tasks, in the order of all elements, and of the worker's own pieces. */

@@ -33,6 +33,7 @@
 static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct svi_arrival *a,
                          struct svi_receipt *r, svs_error *err) {
     svs_code code = a->skip < a->count ? svi_engine_match_columns(s->root, env, err) : SVS_OK;
+    svi_engine_ask(s->root, r->scores);
     for (int64_t i = 0; i < a->count && code == SVS_OK; i++, svi_stream_mutes_time(s, s->root->time)) {
         svs_error why;
         why.text[0] = '\0';
@@ -50,6 +51,9 @@ static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct s
         if (one != SVS_OK)
             svi_engine_refuse_input(s->root, env, false, one, &why, a->now, r);
     }
+    if (r->scores) /* samples that wait for their novelty belong to this message, and not to the next */
+        svi_engine_settle(s->root);
+    svi_engine_ask(s->root, NULL);
     return code;
 }
 
@@ -321,6 +325,10 @@ static void stream_end(svi_stream *s) {
         s->verbs->end(s);
 }
 
+void svi_stream_ask(svi_stream *s, struct svi_reply_scores *asked) {
+    s->asked = asked;
+}
+
 svs_code svi_stream_apply(svi_stream *s, struct svi_envelope *env, double now, bool sourced,
                           struct svi_receipt *r) {
     struct svi_receipt scratch;
@@ -341,6 +349,7 @@ svs_code svi_stream_apply_later(svi_stream *s, struct svi_envelope *env, double 
     s->receipt = r;
     s->arrival = s->keyed ? s->arrival : now;
     r = r ? r : &scratch;
+    r->scores = s->asked;
     svs_code code = svi_entry_begin(&s->entry, env, &a, r, &err);
     /* The last source has just left: rules that wait for rows would report a silence that is intended. */
     if (a.last_left) {

@@ -685,6 +685,7 @@ static svs_code control_take(struct svi_control *c, const void *request, size_t 
 void svi_control_clear(struct svi_control *c) {
     svi_json_input_clear(&c->json);
     svi_bytes_clear(&c->request);
+    svi_reply_scores_clear(&c->scores);
 }
 
 svs_code svi_control_do(struct svi_control *c, const void *request, size_t length, double now,

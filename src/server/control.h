@@ -20,8 +20,9 @@ struct svi_control {
                        stay */
     bool failed;    /* the state can no longer be kept: the process must end, for the reason in `failure` */
     svs_error failure;
-    struct svi_json_input json; /* converter for all messages in JSON, those of the input too */
-    struct svi_bytes request;   /* a JSON request as msgpack */
+    struct svi_json_input json;     /* converter for all messages in JSON, those of the input too */
+    struct svi_bytes request;       /* a JSON request as msgpack */
+    struct svi_reply_scores scores; /* of the message at hand, if it asked for them */
 };
 
 /* Frees the buffers that it owns. */

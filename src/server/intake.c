@@ -28,14 +28,15 @@
 #define TURN_MESSAGES 512
 #define TURN_BYTES    (1024 * 1024)
 #define TURN_SECONDS  0.01
-#define FIRST_COST    1e-7 /* seconds a byte until the first measurement */
-#define OVERHEAD      256  /* bytes that a journal adds to a message */
-#define QUEUED        128  /* bytes that a queue adds to a message */
-#define PIECE         8    /* messages between two polls of the socket */
-#define PIECE_OF_KEYS 128  /* likewise; threads of keys synchronise after each piece */
-#define RETRY_SECONDS 0.25 /* between two attempts on a full disk */
-#define SPACE_SECONDS 3.0  /* all writes must succeed this long before "disk full" is over */
-#define AHEAD         1.25 /* a sync begins this many sync times before it is needed */
+#define FIRST_COST    1e-7      /* seconds a byte until the first measurement */
+#define OVERHEAD      256       /* bytes that a journal adds to a message */
+#define QUEUED        128       /* bytes that a queue adds to a message */
+#define PIECE         8         /* messages between two polls of the socket */
+#define PIECE_OF_KEYS 128       /* likewise; threads of keys synchronise after each piece */
+#define RETRY_SECONDS 0.25      /* between two attempts on a full disk */
+#define SPACE_SECONDS 3.0       /* all writes must succeed this long before "disk full" is over */
+#define REPLY_BYTES   (1 << 20) /* capacity that stays after a large reply */
+#define AHEAD         1.25      /* a sync begins this many sync times before it is needed */
 
 /* What is to be done with a message. */
 enum verdict {
@@ -419,6 +420,12 @@ static void intake_note_owner(const struct svi_intake *in, const struct intake_m
         *missing = m->owner;
 }
 
+/* Scores may make a reply of up to 64 MiB: that memory is not kept for replies of a hundred bytes. */
+static void intake_tidy(struct svi_bytes *b) {
+    if (b->capacity > REPLY_BYTES)
+        svi_bytes_clear(b);
+}
+
 /* Applies or refuses one message and answers it. A message is declined, not refused, if the disk is full: it
  * may be sent again. Only refusals of this file are published here; access has reported its own, and a full
  * disk is reported once, by check_space. */
@@ -439,6 +446,8 @@ static void intake_settle(struct svi_intake *in, struct svi_batch *b, int i) {
         intake_note_owner(in, &b->message[i]);
     if (!out_of_memory(in))
         intake_answer(in, b, i, code);
+    intake_tidy(&in->reply);
+    intake_tidy(&in->text);
 }
 
 /* Applies one message of an intake without replies; a refusal becomes an event. */
@@ -464,11 +473,11 @@ static void intake_answer_later(struct svi_intake *in, struct svi_batch *b) {
 }
 
 /* With keys on several threads, samples are distributed first and answered together. False: the message is of
- * another kind (a greeting, a refusal) and is settled here. */
+ * another kind (a greeting, a refusal, one that asks for its scores) and is settled here. */
 static bool intake_hand_out(struct svi_intake *in, struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->message[i].envelope;
     if (!svi_stream_has_threads(in->control->stream) || b->verdict[i] != APPLY || b->full || env->hello ||
-        env->bye)
+        env->bye || env->reply == SVI_REPLY_SCORE)
         return false;
     struct svi_later_reply *later = &in->later[in->later_count++];
     later->message = i;

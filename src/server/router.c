@@ -87,6 +87,15 @@ static struct svi_open_map router_begin(struct svi_pack *p, struct svi_bytes *ou
     return svi_pack_open(p);
 }
 
+/* The scores that the message asked for, or why it does not get them. */
+static void reply_scores(struct svi_pack *p, const struct svi_envelope *env, const struct svi_receipt *r) {
+    svs_error why;
+    if (svi_envelope_check_reply(env, &why) != SVS_OK)
+        svi_put_no_scores(p, &why);
+    else if (r->scores)
+        svi_reply_scores_put(p, r->scores);
+}
+
 static svs_code router_end(struct svi_pack *p, struct svi_open_map map) {
     svi_pack_close(p, map);
     return svi_pack_end(p);
@@ -111,8 +120,11 @@ svs_code svi_router_reply(const struct svi_control *c, const struct svi_envelope
         /* The whole message was refused: its number is used up if it counts as seen (first <= n). */
     } else if (r->refused > 0 && r->accepted == 0 && r->duplicates == 0) {
         reply_refusal(&p, r, true, r->first <= r->n);
+        if (!r->scores || r->scores->count > 0) /* 0: none of its elements was read */
+            reply_scores(&p, env, r);
     } else {
         reply_taken(&p, c, r);
+        reply_scores(&p, env, r);
     }
     return router_end(&p, map);
 }
@@ -122,8 +134,17 @@ svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, doub
     struct svi_receipt r;
     if (!svi_router_changes(c, env))
         return svi_router_answer(c, env, out);
+    const bool asked = env->reply == SVI_REPLY_SCORE;
+    if (asked)
+        svi_stream_ask(c->stream, &c->scores);
     svi_stream_apply(c->stream, env, now, true, &r);
-    return svi_router_reply(c, env, &r, out);
+    if (!asked)
+        return svi_router_reply(c, env, &r, out);
+    /* The stream has waited for all scores of this message, those of other threads too. */
+    svi_stream_ask(c->stream, NULL);
+    const svs_code code = svi_router_reply(c, env, &r, out);
+    svi_reply_scores_begin(&c->scores); /* for the next message */
+    return code;
 }
 
 svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *env, const svs_error *why,

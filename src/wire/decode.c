@@ -580,6 +580,8 @@ static svs_code decode_take_op(struct reading *r, const struct svi_item *item) {
             r->m->op = (enum svi_op)op;
             return SVS_OK;
         }
+    if (svi_item_is(item, "message"))
+        return svi_fail(r->err, SVS_UNKNOWN_OP, "op message belongs into the first element of an array");
     return svi_fail(r->err, SVS_UNKNOWN_OP, "op is \"%s\": learn, label and forget are known",
                     svi_escape(text, sizeof text, (const char *)item->body, item->length));
 }
@@ -607,8 +609,8 @@ static svs_code decode_take_missing(struct reading *r, const struct svi_item *it
     return decode_wrong_type(r, SVI_KEY_MISSING, item, "mean, zero, drop or refuse");
 }
 
-/* The key was read before (svi_element_key), to find the model that decodes this element. */
-static svs_code decode_take_key(struct reading *r, const struct svi_item *item) {
+/* These were read before: `key` to find the model that decodes this element, `reply` with the message. */
+static svs_code decode_take_known(struct reading *r, const struct svi_item *item) {
     (void)r, (void)item;
     return SVS_OK;
 }
@@ -625,7 +627,8 @@ static svs_code (*const decode_table[SVI_KEY_COUNT])(struct reading *, const str
     [SVI_KEY_SRC] = decode_take_src,
     [SVI_KEY_COLUMNS] = decode_take_columns,
     [SVI_KEY_MISSING] = decode_take_missing,
-    [SVI_KEY_KEY] = decode_take_key,
+    [SVI_KEY_KEY] = decode_take_known,
+    [SVI_KEY_REPLY] = decode_take_known,
 };
 
 /* Does the message have what its operation needs? `names`: it has `columns`, and may be nothing else. */

@@ -1,7 +1,7 @@
 /* The only place that looks for keys in incoming messages.
  *
  * svi_element_read walks over one map, with bounds checked at each step, and notes where the values of the
- * twelve known keys are; the values are only skipped (svi_skip). That is the whole parse of a message with
+ * known keys are; the values are only skipped (svi_skip). That is the whole parse of a message with
  * one sample: one pass over the bytes checks the form and finds the keys. In a batch, the first element is
  * read this way and the others are only checked; the same function reads their keys when it is their turn
  * (decode.c).
@@ -21,7 +21,7 @@
 #include "wire/fields.h"
 
 static const char *const key_names[SVI_KEY_COUNT + 1] = {
-    "x", "y", "id", "ts", "w", "stream", "op", "src", "n", "columns", "missing", "key", ""};
+    "x", "y", "id", "ts", "w", "stream", "op", "src", "n", "columns", "missing", "key", "reply", ""};
 
 const char *svi_key_name(enum svi_key key) {
     return key_names[key];
@@ -62,7 +62,9 @@ static enum svi_key key_of(const uint8_t *s, uint32_t length) {
         return memcmp(s, "columns", 7) == 0   ? SVI_KEY_COLUMNS
                : memcmp(s, "missing", 7) == 0 ? SVI_KEY_MISSING
                                               : SVI_KEY_UNKNOWN;
-    return length == 6 && memcmp(s, "stream", 6) == 0 ? SVI_KEY_STREAM : SVI_KEY_UNKNOWN;
+    if (length == 6)
+        return memcmp(s, "stream", 6) == 0 ? SVI_KEY_STREAM : SVI_KEY_UNKNOWN;
+    return length == 5 && memcmp(s, "reply", 5) == 0 ? SVI_KEY_REPLY : SVI_KEY_UNKNOWN;
 }
 
 /* Reads the head of a map or an array. Returns its first element, or NULL: another item, or it claims more
@@ -191,12 +193,23 @@ const uint8_t *svi_element_columns(const struct svi_element *el, const uint8_t *
     return item.type == SVI_NIL ? before : el->value[SVI_KEY_COLUMNS];
 }
 
+static void envelope_read_reply(struct svi_envelope *e) {
+    struct svi_item item;
+    svi_item_read(e->first.value[SVI_KEY_REPLY], &item);
+    if (item.type == SVI_NIL)
+        return;
+    e->asked = e->first.value[SVI_KEY_REPLY];
+    e->reply = svi_item_is(&item, "score") ? SVI_REPLY_SCORE : SVI_REPLY_UNKNOWN;
+}
+
+/* What the element in e->first says of the whole message. Called for {op: message}, and then for the first
+ * sample: what the former states stays. */
 static void envelope_read_source(struct svi_envelope *e) {
     const uint8_t *const *value = e->first.value;
     const unsigned seen = e->first.seen;
     struct svi_item item;
     double real;
-    if (seen >> SVI_KEY_SRC & 1) {
+    if (seen >> SVI_KEY_SRC & 1 && !e->has_src) {
         svi_item_read(value[SVI_KEY_SRC], &item);
         e->has_src = item.type != SVI_NIL;
         /* A src of another type still counts as given: a message with n is then refused for its src. */
@@ -207,7 +220,7 @@ static void envelope_read_source(struct svi_envelope *e) {
                           !memchr(e->src, 0, item.length) && svi_utf8_valid(e->src, item.length);
         }
     }
-    if (seen >> SVI_KEY_N & 1) {
+    if (seen >> SVI_KEY_N & 1 && !e->has_n) {
         svi_item_read(value[SVI_KEY_N], &item);
         e->has_n = item.type != SVI_NIL;
         /* JSON clients may send 3.0: an integral real is a number as long as it is exact. */
@@ -216,7 +229,9 @@ static void envelope_read_source(struct svi_envelope *e) {
             real < SVI_EXACT_MAX)
             e->n = (int64_t)real;
     }
-    e->columns = svi_element_columns(&e->first, NULL);
+    if (seen >> SVI_KEY_REPLY & 1 && !e->asked)
+        envelope_read_reply(e);
+    e->columns = svi_element_columns(&e->first, e->columns);
     /* hello and bye are whole messages: in a batch (first.at lies after its head) they are unknown
      * operations. */
     if ((seen >> SVI_KEY_OP & 1) && e->first.at == e->bytes) {
@@ -224,6 +239,19 @@ static void envelope_read_source(struct svi_envelope *e) {
         e->hello = svi_item_is(&item, "hello");
         e->bye = svi_item_is(&item, "bye");
     }
+}
+
+/* Consumes {op: message} at the start of a batch: it is no sample and uses up no number. Afterwards e->first
+ * is the first sample, as in a message without it. */
+static void envelope_pass_message(struct svi_envelope *e) {
+    const uint8_t *next = e->first.end;
+    if (e->first.bad_key)
+        svi_fail(&e->form, e->first.repeated != SVI_KEY_UNKNOWN ? SVS_DUPLICATE_KEY : SVS_WRONG_TYPE,
+                 "the element {op: message} has a key that is %s",
+                 e->first.repeated != SVI_KEY_UNKNOWN ? "a duplicate" : "not a string");
+    envelope_read_source(e);
+    if (--e->left > 0) /* its form was checked, so this cannot fail */
+        svi_element_read(next, e->bytes + e->size, SVI_DEPTH_MAX - 1, &e->first);
 }
 
 svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t size) {
@@ -236,12 +264,16 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     e->src = "";
     e->src_length = 0;
     e->n = -1;
-    e->next = e->element = e->columns = NULL;
+    e->next = e->element = e->columns = e->asked = NULL;
+    e->reply = SVI_REPLY_PLAIN;
     e->element_size = 0;
     e->shown = NULL;
     e->shown_size = 0;
     e->left = 0;
-    if (!envelope_scan(e)) {
+    const bool scanned = envelope_scan(e);
+    if (scanned && e->batch && e->left > 0 && svi_element_is(&e->first, SVI_KEY_OP, "message"))
+        envelope_pass_message(e);
+    if (!scanned) {
         /* Both passes must agree; should they not, the message is refused all the same. */
         if (svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, &e->form) == SVS_OK)
             svi_fail(&e->form, SVS_NOT_MSGPACK, "the message cannot be read");
@@ -263,7 +295,8 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     e->has_src = e->has_n = e->src_good = e->hello = e->bye = false;
     e->n = -1;
     e->left = 0;
-    e->columns = NULL;
+    e->columns = e->asked = NULL;
+    e->reply = SVI_REPLY_PLAIN;
     return e->form.code;
 }
 
@@ -279,6 +312,18 @@ svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err)
     if (e->n < 0)
         return svi_fail(err, SVS_MISSING_SOURCE, "n must be a whole number from 0");
     return SVS_OK;
+}
+
+svs_code svi_envelope_check_reply(const struct svi_envelope *e, svs_error *err) {
+    struct svi_item item;
+    char text[40];
+    if (e->reply != SVI_REPLY_UNKNOWN)
+        return SVS_OK;
+    svi_item_read(e->asked, &item);
+    if (item.type != SVI_STRING)
+        return svi_fail(err, SVS_WRONG_TYPE, "reply is %s: it must be \"score\"", svi_item_name(&item));
+    return svi_fail(err, SVS_WRONG_TYPE, "reply is \"%s\": it must be \"score\"",
+                    svi_escape(text, sizeof text, (const char *)item.body, item.length));
 }
 
 void svi_envelope_peek(struct svi_envelope *e) {
@@ -345,6 +390,11 @@ void svi_element_leave_out(struct svi_element *el, enum svi_key key) {
 
 bool svi_element_states(const struct svi_element *el, enum svi_key key) {
     return element_item(el, key).type != SVI_NIL;
+}
+
+bool svi_element_only_names(const struct svi_element *el) {
+    return svi_element_states(el, SVI_KEY_COLUMNS) && !svi_element_states(el, SVI_KEY_X) &&
+           (!svi_element_states(el, SVI_KEY_OP) || svi_element_is(el, SVI_KEY_OP, "learn"));
 }
 
 svs_code svi_element_key(const struct svi_element *el, char *out, svs_error *err) {

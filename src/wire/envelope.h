@@ -7,6 +7,9 @@
  * message is refused as a whole, before any of it is applied. svi_envelope_next (decode.h) then decodes the
  * elements one at a time from the positions found here.
  *
+ * The first element of a batch may be {op: message}: it holds what concerns the whole message (reply, src, n,
+ * columns) and is no element of it. svi_envelope_read consumes it.
+ *
  * Nothing is copied: the bytes must outlive the envelope. */
 #ifndef SVI_ENVELOPE_H
 #define SVI_ENVELOPE_H
@@ -29,6 +32,7 @@ enum svi_key {
     SVI_KEY_COLUMNS,
     SVI_KEY_MISSING,
     SVI_KEY_KEY,
+    SVI_KEY_REPLY,
     SVI_KEY_COUNT,
     SVI_KEY_UNKNOWN = SVI_KEY_COUNT
 };
@@ -46,13 +50,20 @@ struct svi_element {
     uint8_t repeated;       /* enum svi_key of a duplicate bad_key; else SVI_KEY_UNKNOWN */
 };
 
+/* What the producer wants in the reply (key `reply`). */
+enum svi_reply_kind {
+    SVI_REPLY_PLAIN = 0, /* the acknowledgement */
+    SVI_REPLY_SCORE,     /* and the score of each element */
+    SVI_REPLY_UNKNOWN    /* another word or type, at `asked` */
+};
+
 struct svi_envelope {
     const uint8_t *bytes;
     size_t size;
     svs_error form; /* SVS_OK, or why the whole message is refused; then nothing below is set, except src of a
                        batch that is too large */
 
-    /* The producer and its sequence number, from the first element. */
+    /* The producer and its sequence number, from the element {op: message} or else the first element. */
     bool has_src, has_n; /* the key is present and not nil */
     bool src_good;       /* src is a name of 1 to SVS_NAME_MAX bytes of UTF-8 without NUL */
     const char *src;     /* not NUL-terminated; "" if src is not a string */
@@ -61,6 +72,8 @@ struct svi_envelope {
     bool hello; /* the message is one map with op hello */
     bool bye;   /* the message is one map with op bye */
     bool batch; /* the message is an array of elements */
+    enum svi_reply_kind reply;
+    const uint8_t *asked; /* value of `reply`; NULL: plain */
 
     /* The names of the values of arrays: `columns` of the element decoded last or the nearest one before it
      * that has the key; initially that of the first element. NULL: none. */
@@ -80,8 +93,8 @@ struct svi_envelope {
 };
 
 /* Parses a message. Returns e->form.code: SVS_OK, SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TRAILING,
- * SVS_TOO_DEEP, SVS_WRONG_TYPE (neither map nor array), SVS_TOO_LARGE (a batch of more than SVI_BATCH_MAX).
- */
+ * SVS_TOO_DEEP, SVS_WRONG_TYPE (neither map nor array), SVS_TOO_LARGE (a batch of more than SVI_BATCH_MAX),
+ * SVS_DUPLICATE_KEY (in {op: message}). */
 svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t size);
 
 /* Does the message have both src and n? */
@@ -91,6 +104,9 @@ static inline bool svi_envelope_numbered(const struct svi_envelope *e) {
 
 /* Are src and n usable, or both absent? SVS_MISSING_SOURCE with the reason. */
 svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err);
+
+/* Does `reply` ask for something that is known, or for nothing? SVS_WRONG_TYPE with the reason. */
+svs_code svi_envelope_check_reply(const struct svi_envelope *e, svs_error *err);
 
 /* Finds the keys of the element at `at` and checks its form. Returns its end, or NULL if the form is bad.
  * `depth`: deepest nesting of containers, the element included. */
@@ -109,6 +125,9 @@ static inline bool svi_element_has(const struct svi_element *el, enum svi_key ke
     return el->seen >> key & 1;
 }
 bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *text);
+
+/* Does the element of a message only name columns? Then it is no sample. It was accepted before. */
+bool svi_element_only_names(const struct svi_element *el);
 
 /* Removes a key from the parsed element, because its value is given elsewhere. */
 void svi_element_leave_out(struct svi_element *el, enum svi_key key);

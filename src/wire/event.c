@@ -147,9 +147,13 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
     }
 }
 
-static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
+void svi_put_score_event(struct svi_pack *p, const struct svi_event *e) {
     svi_put_value(p, "id", e->as.score.id);
     svi_put_score(p, e, NULL);
+}
+
+static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
+    svi_put_score_event(p, e);
 }
 
 static void put_feature(struct svi_pack *p, const struct svi_contribution *c) {

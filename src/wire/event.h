@@ -159,6 +159,9 @@ void svi_put_figure(struct svi_pack *p, const struct svi_figure *f);
 typedef void svi_put_scores(struct svi_pack *p, const struct svi_event *e);
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores);
 
+/* Puts the pairs of a score event, without those of every event, into an open map. */
+void svi_put_score_event(struct svi_pack *p, const struct svi_event *e);
+
 const char *svi_topic_name(enum svi_topic topic); /* "model" */
 bool svi_topic_retained(enum svi_topic topic);    /* its last event is sent to each new subscriber */
 

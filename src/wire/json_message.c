@@ -453,14 +453,32 @@ static const char *convert_row(struct conversion *c, const char *object) {
 
 /* ---- the message */
 
+/* Is the first element of a batch {op: message}? */
+static bool is_op_message(const char *element) {
+    if (*element != '{')
+        return false;
+    for (const char *p = svi_json_first(element); p;) {
+        struct svi_span key, word;
+        const char *value = svi_json_key(p, &key);
+        if (is_key(key, SVI_KEY_OP) && svi_json_type(value) == SVI_JSON_STRING) {
+            svi_json_string_at(value, &word);
+            return svi_span_is(word, "message");
+        }
+        p = svi_json_next(svi_json_skip(value));
+    }
+    return false;
+}
+
 /* Elements that are not objects are passed on: the decoder refuses each with an event of its own. Converting
  * stops at the limit, and the message is dropped at the end. */
 static void convert_batch(struct conversion *c, const char *array) {
     const size_t at = svi_pack_hole(&c->pack);
+    const char *p = svi_json_first(array);
+    const uint32_t most = SVI_BATCH_MAX + (p && is_op_message(p)); /* which is no element of the batch */
     uint32_t count = 0;
-    for (const char *p = svi_json_first(array); p && count <= SVI_BATCH_MAX; count++)
+    for (; p && count <= most; count++)
         p = svi_json_next(*p == '{' ? convert_row(c, p) : convert_value(c, p, false));
-    c->too_many = c->too_many || count > SVI_BATCH_MAX;
+    c->too_many = c->too_many || count > most;
     svi_pack_fill(&c->pack, at, count, false);
 }
 

@@ -69,7 +69,7 @@ static void put_any(msgpack_packer *p, uint64_t *state, int depth) {
 
 static void put_sample(msgpack_packer *p, uint64_t *state) {
     static const char *const keys[] = {"x",  "y",   "id", "ts",    "w",    "stream",
-                                       "op", "src", "n",  "other", "srcs", "m"};
+                                       "op", "src", "n",  "other", "srcs", "reply"};
     const size_t n = draw(state, 8);
     msgpack_pack_map(p, n);
     for (size_t i = 0; i < n; i++) {
@@ -84,6 +84,31 @@ static void put_sample(msgpack_packer *p, uint64_t *state) {
     }
 }
 
+static void put_word(msgpack_packer *p, const char *word) {
+    msgpack_pack_str(p, strlen(word));
+    msgpack_pack_str_body(p, word, strlen(word));
+}
+
+/* {op: message} with some of its keys, now and then one twice or a key that is no string. */
+static void put_op_message(msgpack_packer *p, uint64_t *state) {
+    static const char *const keys[] = {"src", "n", "reply", "columns", "other", "x"};
+    const size_t n = draw(state, 5);
+    msgpack_pack_map(p, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t which = draw(state, 16);
+        if (which == 0)
+            put_any(p, state, 1);
+        else
+            put_word(p, keys[which % 6]);
+        if (draw(state, 3) == 0)
+            put_word(p, "score");
+        else
+            put_any(p, state, 2);
+    }
+    put_word(p, "op");
+    put_word(p, "message");
+}
+
 /* A message, mostly well-formed; `buffer` is replaced. */
 static void make_message(msgpack_sbuffer *buffer, uint64_t *state) {
     msgpack_packer p;
@@ -94,7 +119,10 @@ static void make_message(msgpack_sbuffer *buffer, uint64_t *state) {
         put_any(&p, state, 3);
     } else if (kind < 4) {
         const size_t n = draw(state, 4);
-        msgpack_pack_array(&p, n);
+        const bool about = draw(state, 2);
+        msgpack_pack_array(&p, n + about);
+        if (about)
+            put_op_message(&p, state);
         for (size_t i = 0; i < n; i++)
             put_sample(&p, state);
     } else {
@@ -114,11 +142,11 @@ static void damage(msgpack_sbuffer *buffer, uint64_t *state) {
         msgpack_sbuffer_write(buffer, "\xc0", 1);
 }
 
-/* The value of a key of the first element, the last one if it is there twice; NULL: it is not there. */
-static const msgpack_object *value_of(const msgpack_object *o, const char *key) {
+/* The value of a key of an element, the last one if it is there twice; NULL: it is not there. */
+static const msgpack_object *value_at(const msgpack_object *o, uint32_t element, const char *key) {
     const msgpack_object *found = NULL;
     if (o->type == MSGPACK_OBJECT_ARRAY)
-        o = o->via.array.size > 0 ? &o->via.array.ptr[0] : NULL;
+        o = element < o->via.array.size ? &o->via.array.ptr[element] : NULL;
     if (!o || o->type != MSGPACK_OBJECT_MAP)
         return NULL;
     for (uint32_t i = 0; i < o->via.map.size; i++) {
@@ -135,10 +163,26 @@ static bool is_text(const msgpack_object *o, const char *text) {
            memcmp(o->via.str.ptr, text, strlen(text)) == 0;
 }
 
+/* Does a batch begin with {op: message}? */
+static uint32_t is_about(const msgpack_object *o) {
+    return o->type == MSGPACK_OBJECT_ARRAY && is_text(value_at(o, 0, "op"), "message");
+}
+
+/* What a message says of itself: in {op: message}, else in the first sample. */
+static const msgpack_object *value_of(const msgpack_object *o, const char *key) {
+    const msgpack_object *own = value_at(o, 0, key);
+    return is_about(o) && (!own || own->type == MSGPACK_OBJECT_NIL) ? value_at(o, 1, key) : own;
+}
+
 static void check_found(const struct svi_envelope *e, const msgpack_object *o) {
     const msgpack_object *src = value_of(o, "src"), *n = value_of(o, "n");
+    const msgpack_object *reply = value_of(o, "reply");
     const bool batch = o->type == MSGPACK_OBJECT_ARRAY;
-    assert_int_equal(e->left, batch ? o->via.array.size : 1);
+    assert_int_equal(e->left, batch ? o->via.array.size - is_about(o) : 1);
+    assert_int_equal(e->reply, !reply || reply->type == MSGPACK_OBJECT_NIL ? SVI_REPLY_PLAIN
+                               : is_text(reply, "score")                   ? SVI_REPLY_SCORE
+                                                                           : SVI_REPLY_UNKNOWN);
+    assert_int_equal(e->asked != NULL, e->reply != SVI_REPLY_PLAIN);
     assert_int_equal(e->has_src, src && src->type != MSGPACK_OBJECT_NIL);
     assert_int_equal(e->has_n, n && n->type != MSGPACK_OBJECT_NIL);
     const bool text = src && src->type == MSGPACK_OBJECT_STR;
@@ -173,7 +217,7 @@ static void test_one_pass_is_the_check(void **unused) {
     (void)unused;
     msgpack_sbuffer buffer;
     uint64_t state = 20;
-    int good = 0, bad = 0;
+    int good = 0, bad = 0, wrong = 0;
     msgpack_sbuffer_init(&buffer);
     for (int i = 0; i < TRIES; i++) {
         struct svi_envelope e;
@@ -196,7 +240,13 @@ static void test_one_pass_is_the_check(void **unused) {
         } else {
             const bool container =
                 (bytes[0] >= 0x80 && bytes[0] <= 0x9f) || (bytes[0] >= 0xdc && bytes[0] <= 0xdf);
-            assert_int_equal(code, container ? SVS_OK : SVS_WRONG_TYPE);
+            /* A key that is wrong in {op: message} refuses the message; it is counted here, not found. */
+            if (code == SVS_DUPLICATE_KEY || (container && code == SVS_WRONG_TYPE)) {
+                assert_non_null(strstr(e.form.text, "the element {op: message} has a key"));
+                assert_false(e.has_src || e.has_n || e.hello || e.left > 0 || e.asked);
+                wrong++;
+            } else
+                assert_int_equal(code, container ? SVS_OK : SVS_WRONG_TYPE);
             msgpack_unpacked u;
             msgpack_unpacked_init(&u);
             if (code == SVS_OK &&
@@ -210,7 +260,7 @@ static void test_one_pass_is_the_check(void **unused) {
         free(bytes);
     }
     msgpack_sbuffer_destroy(&buffer);
-    assert_true(good > TRIES / 4 && bad > TRIES / 20);
+    assert_true(good > TRIES / 4 && bad > TRIES / 20 && wrong > TRIES / 200);
 }
 
 /* Every depth up to the limit is accepted, alone and in a batch, and one more is not. */
