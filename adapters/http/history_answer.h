@@ -1,0 +1,30 @@
+/* history_answer.h: questions to a history, answered as JSON. */
+#ifndef HTTP_HISTORY_ANSWER_H
+#define HTTP_HISTORY_ANSWER_H
+
+#include "history_alerts.h"
+
+#define HISTORY_POINTS       1500  /* of an answer whose step the question leaves open, at most */
+#define HISTORY_POINTS_MAX   11000 /* of any answer: a week of minutes, and more */
+#define HISTORY_ALERTS_MAX   500   /* alerts of an answer */
+#define HISTORY_ANSWER_BYTES ((size_t)16 << 20)
+
+struct history_question {
+    char stream[256];
+    bool alerts;     /* of alerts, not of figures */
+    double from, to; /* seconds since 1970, from <= to; from 0: the oldest that is kept */
+    double now;
+    int64_t step; /* seconds; 0: the finest that gives at most HISTORY_POINTS points */
+};
+
+struct history_answer {
+    int status;            /* of HTTP: 200 with `body`, else a problem */
+    const char *code;      /* of the problem */
+    char detail[200];      /* its text */
+    struct svi_bytes body; /* JSON; the caller clears it */
+};
+
+/* Writes the answer. Returns SQLITE_OK or the error, with which there is none. */
+int http_history_answer(struct history_store *h, const struct history_question *q, struct history_answer *a);
+
+#endif

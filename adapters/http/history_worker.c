@@ -1,0 +1,526 @@
+/* The history's thread: a queue of jobs, the store, and what to do when its file fails.
+ *
+ * Points are written every COMMIT_SECONDS in one transaction, alert events at once. A write that fails is
+ * tried again with the next; until then its points wait in memory (history_store.c).
+ *
+ * A file that SQLite calls damaged is closed and renamed, and a new one begins: nothing of it is deleted, and
+ * the history goes on. The alerts come again from the stream, as far as it keeps them. A file that somebody
+ * moved away or deleted is no longer written either, and a new one begins under its name.
+ *
+ * Old rows are removed only while the wall clock has run evenly for some minutes: a clock that jumps ahead for
+ * a moment must not remove a year. */
+#include "history_worker.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "http_log.h"
+
+#define COMMIT_SECONDS 5.0
+#define PRUNE_SECONDS  60.0  /* between removals of old rows */
+#define PRUNE_SOON     1.0   /* ... while there are more */
+#define EVEN_SECONDS   600.0 /* that the wall clock has run evenly */
+#define JUMP_SECONDS   30.0  /* a larger step of the wall clock counts as a jump */
+#define MAX_JOBS       20000
+#define MAX_BYTES      ((size_t)64 << 20)
+#define END_SECONDS    10 /* for a disk, at the end */
+
+enum job_kind { JOB_POINT, JOB_EVENT, JOB_TAKE, JOB_ASK };
+
+struct history_job {
+    struct history_job *next;
+    enum job_kind kind;
+    size_t bytes; /* of the job, for the limit */
+    bool ok;
+    struct history_question question; /* its stream is that of every kind */
+    struct history_point point;
+    char measure[HISTORY_MEASURE];
+    struct svi_bytes data; /* event or reply */
+    struct history_taken taken;
+    struct history_answer answer;
+    history_reached *reached;
+    history_answered *answered;
+    void *user;
+};
+
+struct job_list {
+    struct history_job *first, **last;
+};
+
+struct history_worker {
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards all up to `state` */
+    pthread_cond_t wake;
+    struct job_list todo, done;
+    int64_t jobs;
+    size_t bytes;
+    bool ending;
+    struct history_state state;
+    uint64_t changes; /* of the state's text */
+    /* of the owner */
+    int event;
+    uint64_t logged;
+    /* of the thread */
+    struct history_store store;
+    const char *path;         /* NULL: in memory, from the beginning or since its file failed */
+    char *own_path;
+    char lasting[HISTORY_REASON]; /* stays true until the end; "": nothing */
+    double commit_at, prune_at;   /* svi_monotonic */
+    double even_since, offset;    /* of the wall clock */
+};
+
+static void list_clear(struct job_list *l) {
+    l->first = NULL;
+    l->last = &l->first;
+}
+
+static void list_put(struct job_list *l, struct history_job *j) {
+    j->next = NULL;
+    *l->last = j;
+    l->last = &j->next;
+}
+
+static void job_free(struct history_job *j) {
+    svi_bytes_clear(&j->data);
+    svi_bytes_clear(&j->answer.body);
+    svi_free(j);
+}
+
+/* ---- the state's text */
+
+static void worker_signal(struct history_worker *w) {
+    const uint64_t one = 1;
+    if (write(w->event, &one, sizeof one) < 0)
+        return; /* the descriptor is readable already */
+}
+
+static void worker_report(struct history_worker *w, bool ok, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void worker_report(struct history_worker *w, bool ok, const char *format, ...) {
+    char text[HISTORY_REASON];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&w->mutex);
+    const bool changed = ok != w->state.ok || strcmp(text, w->state.reason) != 0;
+    w->changes += changed;
+    w->state.ok = ok;
+    snprintf(w->state.reason, sizeof w->state.reason, "%s", text);
+    pthread_mutex_unlock(&w->mutex);
+    if (changed)
+        worker_signal(w);
+}
+
+static char *worker_shown(const struct history_worker *w, char out[256]) {
+    return w->path ? svi_escape(out, 256, w->path, strlen(w->path)) : strcpy(out, "the history in memory");
+}
+
+static void worker_count(struct history_worker *w, int64_t errors) {
+    pthread_mutex_lock(&w->mutex);
+    w->state.errors += errors;
+    w->state.damaged = w->store.damaged;
+    pthread_mutex_unlock(&w->mutex);
+}
+
+/* ---- a file that fails */
+
+static void worker_to_memory(struct history_worker *w, const char *why) {
+    svs_error err = {0};
+    snprintf(w->lasting, sizeof w->lasting, "%s; the history is in memory until the next start", why);
+    w->path = NULL;
+    http_history_store_reopen(&w->store, NULL, &err);
+    worker_report(w, false, "%s", w->lasting);
+}
+
+/* Renames the damaged file, and begins a new one. */
+static void worker_set_aside(struct history_worker *w) {
+    char name[HISTORY_REASON], shown[256], other[256];
+    svs_error err = {0};
+    worker_shown(w, shown);
+    http_history_db_close(&w->store.db);
+    if (w->path && http_history_db_set_aside(w->path, name, sizeof name, &err) != SVS_OK) {
+        worker_to_memory(w, err.text);
+        return;
+    }
+    if (http_history_store_reopen(&w->store, w->path, &err) != HISTORY_OPENED) {
+        worker_to_memory(w, err.text);
+        return;
+    }
+    snprintf(w->lasting, sizeof w->lasting, "%s was damaged; it is kept as %s, and a new one has begun", shown,
+             w->path ? svi_escape(other, sizeof other, name, strlen(name)) : "nothing");
+    worker_report(w, false, "%s", w->lasting);
+}
+
+/* A result of the store that is not SQLITE_OK. */
+static void worker_fail(struct history_worker *w, int result) {
+    char shown[256];
+    worker_count(w, 1);
+    if (http_history_db_is_damage(result)) {
+        worker_set_aside(w);
+        return;
+    }
+    worker_report(w, false, "%s: %s; figures wait in memory for a while, and alerts are fetched again when it can be written",
+                  worker_shown(w, shown), http_history_db_reason(&w->store.db, result));
+}
+
+static void worker_commit(struct history_worker *w, bool all) {
+    char shown[256];
+    svs_error err = {0};
+    if (!http_history_db_in_place(&w->store.db)) {
+        worker_count(w, 1);
+        if (http_history_store_reopen(&w->store, w->path, &err) != HISTORY_OPENED) {
+            worker_to_memory(w, err.text);
+        } else {
+            snprintf(w->lasting, sizeof w->lasting, "%s was moved or deleted; a new one has begun", worker_shown(w, shown));
+            worker_report(w, false, "%s", w->lasting);
+        }
+    }
+    const int rc = http_history_store_commit(&w->store, all);
+    pthread_mutex_lock(&w->mutex);
+    w->state.dropped += w->store.dropped;
+    w->state.damaged = w->store.damaged;
+    pthread_mutex_unlock(&w->mutex);
+    w->store.dropped = 0;
+    if (rc != SQLITE_OK)
+        worker_fail(w, rc);
+    else
+        worker_report(w, w->lasting[0] == '\0', "%s", w->lasting);
+}
+
+static void worker_prune(struct history_worker *w, double now) {
+    const double wall = svi_wall_clock(), offset = wall - now;
+    bool more = false;
+    if (fabs(offset - w->offset) > JUMP_SECONDS) {
+        w->offset = offset;
+        w->even_since = now;
+    }
+    w->prune_at = now + PRUNE_SECONDS;
+    if (now - w->even_since < EVEN_SECONDS)
+        return;
+    const int rc = http_history_store_prune(&w->store, wall, &more);
+    if (rc != SQLITE_OK)
+        worker_fail(w, rc);
+    else if (more)
+        w->prune_at = now + PRUNE_SOON;
+}
+
+/* ---- jobs */
+
+static void worker_do(struct history_worker *w, struct history_job *j) {
+    const char *stream = j->question.stream;
+    int rc = SQLITE_OK;
+    switch (j->kind) {
+    case JOB_POINT:
+        rc = http_history_store_add(&w->store, stream, &j->point, j->measure[0] ? j->measure : NULL);
+        break;
+    case JOB_EVENT:
+        rc = http_history_alerts_add(&w->store, stream, j->data.data, j->data.size);
+        break;
+    case JOB_TAKE: {
+        if (j->data.size > 0) {
+            rc = http_history_alerts_take(&w->store, stream, j->data.data, j->data.size, &j->taken);
+            break;
+        }
+        const struct history_stream *s = http_history_store_stream(&w->store, stream, &rc);
+        if (s)
+            j->taken = (struct history_taken){.epoch = s->epoch, .number = s->number};
+        break;
+    }
+    case JOB_ASK:
+        rc = http_history_answer(&w->store, &j->question, &j->answer);
+        if (rc != SQLITE_OK) {
+            j->answer.status = 503;
+            j->answer.code = "io";
+            snprintf(j->answer.detail, sizeof j->answer.detail, "the history cannot be read: %s",
+                     http_history_db_reason(&w->store.db, rc));
+        }
+    }
+    j->ok = rc == SQLITE_OK;
+    if (rc != SQLITE_OK)
+        worker_fail(w, rc);
+    else
+        worker_count(w, 0);
+}
+
+/* The next job, after waiting for one until `until` (svi_monotonic). NULL: none. */
+static struct history_job *worker_next(struct history_worker *w, double until) {
+    struct timespec at;
+    pthread_mutex_lock(&w->mutex);
+    at.tv_sec = (time_t)until;
+    at.tv_nsec = (long)((until - floor(until)) * 1e9);
+    while (!w->todo.first && !w->ending && pthread_cond_timedwait(&w->wake, &w->mutex, &at) == 0)
+        ;
+    struct history_job *j = w->todo.first;
+    if (j && !(w->todo.first = j->next))
+        w->todo.last = &w->todo.first;
+    pthread_mutex_unlock(&w->mutex);
+    return j;
+}
+
+static void worker_finish(struct history_worker *w, struct history_job *j) {
+    const bool answers = j->kind == JOB_TAKE || j->kind == JOB_ASK;
+    pthread_mutex_lock(&w->mutex);
+    w->jobs--;
+    w->bytes -= j->bytes;
+    if (answers)
+        list_put(&w->done, j);
+    pthread_mutex_unlock(&w->mutex);
+    if (answers)
+        worker_signal(w);
+    else
+        job_free(j);
+}
+
+static void *worker_run(void *user) {
+    struct history_worker *w = user;
+    for (;;) {
+        struct history_job *j = worker_next(w, w->commit_at);
+        if (j) {
+            worker_do(w, j);
+            worker_finish(w, j);
+        }
+        pthread_mutex_lock(&w->mutex);
+        const bool over = w->ending && !w->todo.first;
+        pthread_mutex_unlock(&w->mutex);
+        if (over)
+            break;
+        const double now = svi_monotonic();
+        if (now >= w->commit_at) {
+            worker_commit(w, false);
+            w->commit_at = now + COMMIT_SECONDS;
+        }
+        if (now >= w->prune_at)
+            worker_prune(w, now);
+    }
+    worker_commit(w, true);
+    return NULL;
+}
+
+/* ---- the owner's side */
+
+/* Opens the file, or what takes its place. False: the user has to do something first. */
+static bool worker_open(struct history_worker *w, double days, svs_error *err) {
+    char why[HISTORY_REASON];
+    switch (http_history_store_open(&w->store, w->path, days, err)) {
+    case HISTORY_OPENED:
+        return true;
+    case HISTORY_REFUSED:
+        return false;
+    case HISTORY_DAMAGED:
+        worker_set_aside(w);
+        return true;
+    default:
+        if (!w->path)
+            return false;
+        snprintf(why, sizeof why, "%s", err->text);
+        worker_to_memory(w, why);
+        return true;
+    }
+}
+
+static void worker_prepare(struct history_worker *w) {
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_cond_init(&w->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    list_clear(&w->todo);
+    list_clear(&w->done);
+    w->state.ok = true;
+    w->store.db.fd = -1;
+    w->commit_at = w->prune_at = w->even_since = svi_monotonic();
+    w->offset = svi_wall_clock() - w->even_since;
+}
+
+static svs_code worker_start(struct history_worker *w, svs_error *err) {
+    sigset_t all, before;
+    /* Signals are for the owner's thread. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    const int failed = pthread_create(&w->thread, NULL, worker_run, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed ? svi_fail(err, SVS_IO, "no thread for the history: %s", strerror(failed)) : SVS_OK;
+}
+
+static void worker_clear(struct history_worker *w) {
+    http_history_store_close(&w->store);
+    pthread_mutex_destroy(&w->mutex);
+    pthread_cond_destroy(&w->wake);
+    svi_free(w->own_path);
+    svi_free(w);
+}
+
+struct history_worker *http_history_worker_new(const char *path, double days, svs_error *err) {
+    struct history_worker *w = svi_new(sizeof *w, "the history", err);
+    if (!w)
+        return NULL;
+    worker_prepare(w);
+    /* A file that reaches the limit of the process is a write that fails, not the end of the program. */
+    signal(SIGXFSZ, SIG_IGN);
+    if ((w->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
+        svi_fail(err, SVS_IO, "no descriptor for the history: %s", strerror(errno));
+    else if (path && !(w->own_path = svi_alloc_plain(strlen(path) + 1)))
+        svi_fail_memory(err, "the history's path");
+    else {
+        w->path = path ? strcpy(w->own_path, path) : NULL;
+        if (worker_open(w, days, err) && worker_start(w, err) == SVS_OK)
+            return w;
+    }
+    if (w->event >= 0)
+        close(w->event);
+    worker_clear(w);
+    return NULL;
+}
+
+void http_history_worker_free(struct history_worker **worker) {
+    struct history_worker *w = *worker;
+    struct timespec until;
+    *worker = NULL;
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->mutex);
+    w->ending = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->mutex);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += END_SECONDS;
+    if (pthread_timedjoin_np(w->thread, NULL, &until) != 0) {
+        http_log("the disk of the history does not answer; its last seconds are lost");
+        return; /* the thread still uses all of it */
+    }
+    for (struct history_job *j = w->done.first, *next; j; j = next) {
+        next = j->next;
+        job_free(j);
+    }
+    close(w->event);
+    worker_clear(w);
+}
+
+int http_history_worker_fd(const struct history_worker *w) {
+    return w->event;
+}
+
+void http_history_worker_state(struct history_worker *w, struct history_state *out) {
+    pthread_mutex_lock(&w->mutex);
+    *out = w->state;
+    pthread_mutex_unlock(&w->mutex);
+}
+
+void http_history_worker_turn(struct history_worker *w) {
+    uint64_t count;
+    struct history_state state;
+    const ssize_t got = read(w->event, &count, sizeof count);
+    (void)got; /* nothing was there */
+    pthread_mutex_lock(&w->mutex);
+    struct history_job *j = w->done.first, *next;
+    list_clear(&w->done);
+    const bool changed = w->logged != w->changes;
+    w->logged = w->changes;
+    state = w->state;
+    pthread_mutex_unlock(&w->mutex);
+    if (changed)
+        http_log("history: %s", state.ok ? "written again" : state.reason);
+    for (; j; j = next) {
+        next = j->next;
+        if (j->kind == JOB_TAKE)
+            j->reached(j->user, j->ok, &j->taken);
+        else
+            j->answered(j->user, &j->answer);
+        job_free(j);
+    }
+}
+
+/* A job with a copy of `data`. NULL: no memory. */
+static struct history_job *job_new(enum job_kind kind, const char *stream, const void *data, size_t size) {
+    struct history_job *j = svi_alloc(sizeof *j);
+    if (j && svi_bytes_append(&j->data, data, size) != SVS_OK) {
+        svi_free(j);
+        return NULL;
+    }
+    if (j) {
+        j->kind = kind;
+        j->bytes = sizeof *j + size;
+        snprintf(j->question.stream, sizeof j->question.stream, "%s", stream);
+    }
+    return j;
+}
+
+/* False: the queue is full, or there was no memory; the job is freed. */
+static bool worker_submit(struct history_worker *w, struct history_job *j) {
+    pthread_mutex_lock(&w->mutex);
+    const bool fits = j && w->jobs < MAX_JOBS && w->bytes + j->bytes <= MAX_BYTES;
+    if (fits) {
+        list_put(&w->todo, j);
+        w->jobs++;
+        w->bytes += j->bytes;
+        pthread_cond_signal(&w->wake);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    if (!fits && j)
+        job_free(j);
+    return fits;
+}
+
+/* What is dropped here has a slow disk as its cause, which the thread itself cannot report. */
+static void worker_dropped(struct history_worker *w) {
+    pthread_mutex_lock(&w->mutex);
+    if (w->state.dropped++ == 0 || w->state.ok) {
+        w->state.ok = false;
+        snprintf(w->state.reason, sizeof w->state.reason,
+                 "the disk does not keep up; figures and alerts are missing in the history");
+        w->changes++;
+    }
+    pthread_mutex_unlock(&w->mutex);
+    worker_signal(w);
+}
+
+void http_history_worker_point(struct history_worker *w, const char *stream, const struct history_point *p,
+                               const char *measure) {
+    struct history_job *j = job_new(JOB_POINT, stream, NULL, 0);
+    if (j) {
+        j->point = *p;
+        snprintf(j->measure, sizeof j->measure, "%s", measure ? measure : "");
+    }
+    if (!worker_submit(w, j))
+        worker_dropped(w);
+}
+
+void http_history_worker_event(struct history_worker *w, const char *stream, const void *event, size_t size) {
+    if (!worker_submit(w, job_new(JOB_EVENT, stream, event, size)))
+        worker_dropped(w);
+}
+
+bool http_history_worker_take(struct history_worker *w, const char *stream, const void *reply, size_t size,
+                              history_reached *done, void *user) {
+    struct history_job *j = job_new(JOB_TAKE, stream, reply, reply ? size : 0);
+    if (j) {
+        j->reached = done;
+        j->user = user;
+    }
+    return worker_submit(w, j);
+}
+
+bool http_history_worker_ask(struct history_worker *w, const struct history_question *q, history_answered *done,
+                             void *user) {
+    struct history_job *j = job_new(JOB_ASK, q->stream, NULL, 0);
+    if (j) {
+        j->question = *q;
+        j->answered = done;
+        j->user = user;
+    }
+    return worker_submit(w, j);
+}
