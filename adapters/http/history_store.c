@@ -84,6 +84,11 @@ static void store_put(struct history_store *h, struct history_stream *s, int k) 
     s->unsaved[k] = false;
 }
 
+void http_history_store_settle(struct history_store *h, struct history_stream *s) {
+    for (int k = 0; k < HISTORY_STEPS; k++)
+        store_put(h, s, k);
+}
+
 /* ---- reading */
 
 int http_history_store_range(struct history_store *h, struct history_stream *s, int step, int64_t from,
@@ -159,7 +164,8 @@ static int store_open_points(struct history_store *h, struct history_stream *s, 
 
 int http_history_store_first(struct history_store *h, struct history_stream *s, int64_t *first) {
     *first = -1;
-    for (int k = 0; k < HISTORY_STEPS; k++) {
+    /* A coarse point may begin before its first measurement; a finer one in it says better when that was. */
+    for (int k = HISTORY_STEPS - 1; k >= 0; k--) {
         sqlite3_stmt *q = http_history_db_statement(&h->db, HISTORY_POINT_FIRST);
         int64_t t = s->pending[k].count > 0 ? s->pending[k].point[0].t : -1;
         sqlite3_bind_int64(q, 1, s->id);
@@ -174,7 +180,7 @@ int http_history_store_first(struct history_store *h, struct history_stream *s, 
             return rc;
         if (s->is_open[k] && (t < 0 || s->open[k].t < t))
             t = s->open[k].t;
-        if (t >= 0 && (*first < 0 || t < *first))
+        if (t >= 0 && (*first < 0 || t < *first + (k < HISTORY_STEPS - 1 ? http_history_step[k + 1] : 0)))
             *first = t;
     }
     return SQLITE_OK;
