@@ -1,9 +1,9 @@
 /* Alert events in the history.
  *
- * An event is identified by epoch and number (the number is one over all keys of a stream), an alert by epoch,
- * key and alert number. So events may come twice, as published and again in a reply to `alerts`, in any order.
- * The payload is stored as it is, deflated where that is shorter, with a checksum: what a damaged file gives
- * back must not pass for an event.
+ * An event is identified by epoch and number (the number is one over all keys of a stream), an alert by
+ * epoch, key and alert number. So events may come twice, as published and again in a reply to `alerts`, in
+ * any order. The payload is stored as it is, deflated where that is shorter, with a checksum: what a damaged
+ * file gives back must not pass for an event.
  *
  * A verdict may come weeks later and does not make its alert longer. */
 #include "history_alerts.h"
@@ -15,9 +15,9 @@
 #include "base/alloc.h"
 #include "wire/fields.h"
 
-#define MAX_EVENT    (1 << 20)        /* bytes of an event */
-#define MAX_MEMORY   (64 << 20)       /* bytes of a history in memory */
-#define PAGE         4096             /* bytes of a page of the database */
+#define MAX_EVENT  (1 << 20)  /* bytes of an event */
+#define MAX_MEMORY (64 << 20) /* bytes of a history in memory */
+#define PAGE       4096       /* bytes of a page of the database */
 
 struct alert_head {
     int64_t alert;
@@ -26,13 +26,14 @@ struct alert_head {
     char state[16], key[SVS_KEY_MAX + 1];
 };
 
-static const struct svi_field alert_fields[] = {SVI_FIELD(struct alert_head, alert, INTEGER, 0, SVI_FIELD_UNLIMITED),
-                                                SVI_FIELD(struct alert_head, epoch, UINT, 0, 0),
-                                                SVI_FIELD_OPTIONAL(struct alert_head, number, UINT, 0, 0),
-                                                SVI_FIELD_OPTIONAL(struct alert_head, seq, UINT, 0, 0),
-                                                SVI_FIELD(struct alert_head, ts, REAL, -1e15, 1e15),
-                                                SVI_FIELD_STRING(struct alert_head, state),
-                                                SVI_FIELD_STRING(struct alert_head, key)};
+static const struct svi_field alert_fields[] = {
+    SVI_FIELD(struct alert_head, alert, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD(struct alert_head, epoch, UINT, 0, 0),
+    SVI_FIELD_OPTIONAL(struct alert_head, number, UINT, 0, 0),
+    SVI_FIELD_OPTIONAL(struct alert_head, seq, UINT, 0, 0),
+    SVI_FIELD(struct alert_head, ts, REAL, -1e15, 1e15),
+    SVI_FIELD_STRING(struct alert_head, state),
+    SVI_FIELD_STRING(struct alert_head, key)};
 
 static bool alert_read(struct alert_head *a, const void *event, size_t size) {
     struct svi_field fields[sizeof alert_fields / sizeof alert_fields[0]];
@@ -123,8 +124,7 @@ static int alert_add(struct history_store *h, struct history_stream *s, const vo
     return rc == SQLITE_OK && !known ? alert_write(h, s, &a, event, size) : rc;
 }
 
-static int alerts_number(struct history_store *h, enum history_statement statement,
-                         int64_t *out) {
+static int alerts_number(struct history_store *h, enum history_statement statement, int64_t *out) {
     sqlite3_stmt *q = http_history_db_statement(&h->db, statement);
     const int rc = sqlite3_step(q);
     *out = rc == SQLITE_ROW ? sqlite3_column_int64(q, 0) : 0;
@@ -186,12 +186,10 @@ struct alerts_reply {
     const uint8_t *alerts, *more;
 };
 
-static const struct svi_field reply_fields[] = {SVI_FIELD(struct alerts_reply, epoch, UINT, 0, 0),
-                                                SVI_FIELD(struct alerts_reply, next, UINT, 0, 0),
-                                                SVI_FIELD_OPTIONAL(struct alerts_reply, lost, INTEGER, 0,
-                                                                   SVI_FIELD_UNLIMITED),
-                                                SVI_FIELD(struct alerts_reply, alerts, ANY, 0, 0),
-                                                SVI_FIELD(struct alerts_reply, more, ANY, 0, 0)};
+static const struct svi_field reply_fields[] = {
+    SVI_FIELD(struct alerts_reply, epoch, UINT, 0, 0), SVI_FIELD(struct alerts_reply, next, UINT, 0, 0),
+    SVI_FIELD_OPTIONAL(struct alerts_reply, lost, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD(struct alerts_reply, alerts, ANY, 0, 0), SVI_FIELD(struct alerts_reply, more, ANY, 0, 0)};
 
 int http_history_alerts_take(struct history_store *h, const char *stream, const void *reply, size_t size,
                              struct history_taken *taken) {

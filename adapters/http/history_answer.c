@@ -19,7 +19,7 @@
 #include "wire/json.h"
 
 /* Lengths that an answer may choose by itself, in seconds: each divides the next one or a day. */
-static const int64_t answer_lengths[] = {1,    10,   60,    600,   1800,  3600,
+static const int64_t answer_lengths[] = {1,    10,    60,    600,   1800,  3600,
                                          7200, 10800, 21600, 43200, 86400, 7 * 86400};
 #define LENGTHS (sizeof answer_lengths / sizeof answer_lengths[0])
 
@@ -64,7 +64,8 @@ static void answer_fail(struct history_answer *a, int status, const char *code, 
 static void answer_end(struct history_answer *a) {
     static const char begin[] = "{\"stream\":";
     if (a->body.size < sizeof begin || memcmp(a->body.data, begin, sizeof begin - 1) != 0)
-        answer_fail(a, 503, "no_memory", "no memory for the answer; ask for a shorter range or a longer step");
+        answer_fail(a, 503, "no_memory",
+                    "no memory for the answer; ask for a shorter range or a longer step");
     else
         a->status = 200;
 }
@@ -195,7 +196,9 @@ static int answer_figures(struct history_store *h, struct history_stream *s, con
         from = from < 0 || from > to ? to : from;
     }
     if (!answer_plan(&r, from, to, q->step, q->now)) {
-        answer_fail(a, 400, "limit", "%" PRId64 " points, and the limit is %d; ask for a step of at least %" PRId64 " s, or leave it out",
+        answer_fail(a, 400, "limit",
+                    "%" PRId64 " points, and the limit is %d; ask for a step of at least %" PRId64
+                    " s, or leave it out",
                     r.count, HISTORY_POINTS_MAX, (to - r.from) / HISTORY_POINTS_MAX + 1);
         return SQLITE_OK;
     }
@@ -217,22 +220,28 @@ static int answer_figures(struct history_store *h, struct history_stream *s, con
 /* What the events of an alert come down to. `base` is the first of them that says most: the `open`. */
 struct answer_alert {
     struct svi_bytes base;
-    bool opened;       /* base is an `open` */
-    double opened_at;  /* seconds since 1970 */
-    double closed_at;  /* NAN: not closed */
+    bool opened;      /* base is an `open` */
+    bool muted;       /* no event of it was published */
+    double opened_at; /* seconds since 1970 */
+    double closed_at; /* NAN: not closed */
+    double ts;        /* of the newest event that is no verdict */
+    uint64_t number;  /* of the newest event */
     int64_t updates;
-    int verdict;       /* -1: none */
-    char severity[16], text[1024], by[80];
+    int verdict; /* -1: none */
+    char severity[16], text[1024], closing[1024], by[80];
 };
 
 struct alert_change {
     char state[16];
     double ts;
-    const uint8_t *severity, *text, *verdict, *by;
+    uint64_t number;
+    const uint8_t *severity, *text, *verdict, *by, *seq;
 };
 
 static const struct svi_field change_fields[] = {SVI_FIELD_STRING(struct alert_change, state),
                                                  SVI_FIELD(struct alert_change, ts, REAL, -1e15, 1e15),
+                                                 SVI_FIELD_OPTIONAL(struct alert_change, number, UINT, 0, 0),
+                                                 SVI_FIELD_OPTIONAL(struct alert_change, seq, ANY, 0, 0),
                                                  SVI_FIELD_OPTIONAL(struct alert_change, severity, ANY, 0, 0),
                                                  SVI_FIELD_OPTIONAL(struct alert_change, text, ANY, 0, 0),
                                                  SVI_FIELD_OPTIONAL(struct alert_change, verdict, ANY, 0, 0),
@@ -264,11 +273,16 @@ static bool answer_event(void *user, const uint8_t *event, size_t size) {
             return false;
     } else if (strcmp(c.state, "update") == 0 || open)
         a->updates++;
-    if (strcmp(c.state, "close") == 0)
-        a->closed_at = c.ts;
+    a->number = c.number;
     if (strcmp(c.state, "verdict") != 0) {
-        answer_text(c.text, a->text, sizeof a->text);
-        answer_text(c.severity, a->severity, sizeof a->severity);
+        const bool close = strcmp(c.state, "close") == 0;
+        a->ts = c.ts;
+        a->muted = a->muted && !c.seq;
+        if (close)
+            a->closed_at = c.ts;
+        else
+            answer_text(c.severity, a->severity, sizeof a->severity);
+        answer_text(c.text, close ? a->closing : a->text, sizeof a->text);
         return true;
     }
     if (c.verdict)
@@ -281,7 +295,8 @@ static bool answer_event(void *user, const uint8_t *event, size_t size) {
 
 /* The pairs of the base event but for those that the alert itself has. */
 static void answer_base(struct svi_bytes *out, const struct svi_bytes *base) {
-    static const char *const own[] = {"v", "seq", "state", "severity", "text", "verdict", "by", NULL};
+    static const char *const own[] = {"number", "state", "severity", "text", "ts",
+                                      "seq",    "v",     "verdict",  "by",   NULL};
     const uint8_t *end = base->data + base->size, *at, *value;
     struct svi_item map, key;
     at = svi_item_read(base->data, &map);
@@ -303,7 +318,8 @@ static void answer_base(struct svi_bytes *out, const struct svi_bytes *base) {
     }
 }
 
-static void answer_alert(struct svi_bytes *out, const struct answer_alert *a, const struct history_episode *e) {
+static void answer_alert(struct svi_bytes *out, const struct answer_alert *a,
+                         const struct history_episode *e) {
     const bool closed = e->closed || e->over;
     answer_bytes(out, "{", 1);
     answer_base(out, &a->base);
@@ -314,13 +330,21 @@ static void answer_alert(struct svi_bytes *out, const struct answer_alert *a, co
         answer_put(out, "null");
     answer_put(out, ",\"text\":");
     answer_string(out, a->text, strlen(a->text));
+    if (a->closing[0]) {
+        answer_put(out, ",\"closing\":");
+        answer_string(out, a->closing, strlen(a->closing));
+    }
+    answer_put(out, ",\"number\":%" PRIu64 ",\"ts\":%.3f,\"muted\":%s", a->number, a->ts,
+               a->muted ? "true" : "false");
     answer_put(out, ",\"opened\":%.3f,\"closed\":", a->opened_at);
     if (closed)
         answer_put(out, "%.3f", isfinite(a->closed_at) ? a->closed_at : e->last);
     else
         answer_put(out, "null");
     answer_put(out, ",\"updates\":%" PRId64 ",\"verdict\":%s", a->updates,
-               a->verdict < 0 ? "null" : a->verdict ? "true" : "false");
+               a->verdict < 0 ? "null"
+               : a->verdict   ? "true"
+                              : "false");
     if (a->by[0]) {
         answer_put(out, ",\"by\":");
         answer_string(out, a->by, strlen(a->by));
@@ -329,8 +353,8 @@ static void answer_alert(struct svi_bytes *out, const struct answer_alert *a, co
     answer_put(out, "%s}", e->over ? ",\"ended\":\"epoch\"" : "");
 }
 
-static int answer_alerts(struct history_store *h, const struct history_stream *s, const struct history_question *q,
-                         struct history_answer *a) {
+static int answer_alerts(struct history_store *h, const struct history_stream *s,
+                         const struct history_question *q, struct history_answer *a) {
     struct history_episode *found = svi_alloc_array(HISTORY_ALERTS_MAX + 1, sizeof *found);
     int count = 0, written = 0;
     int rc = found ? http_history_alerts_find(h, s, q->from, q->to, HISTORY_ALERTS_MAX + 1, found, &count)
@@ -341,7 +365,7 @@ static int answer_alerts(struct history_store *h, const struct history_stream *s
                q->from, q->to, s->epoch, s->number);
     while (rc == SQLITE_OK && written < count && written < HISTORY_ALERTS_MAX &&
            a->body.size < HISTORY_ANSWER_BYTES) {
-        struct answer_alert alert = {.verdict = -1, .closed_at = NAN};
+        struct answer_alert alert = {.verdict = -1, .closed_at = NAN, .muted = true};
         rc = http_history_alerts_events(h, found[written].id, answer_event, &alert);
         if (rc == SQLITE_OK && alert.base.size > 0) {
             if (a->body.size > 0 && a->body.data[a->body.size - 1] == '}')
@@ -369,7 +393,8 @@ int http_history_answer(struct history_store *h, const struct history_question *
         http_history_store_names(h, names, sizeof names);
         answer_fail(a, q->stream[0] ? 404 : 400, q->stream[0] ? "unknown_stream" : "stream_needed",
                     "%s; ?stream=NAME names one of: %s",
-                    q->stream[0] ? "there is no history of this stream" : "there is a history of several streams, or of none",
+                    q->stream[0] ? "there is no history of this stream"
+                                 : "there is a history of several streams, or of none",
                     names[0] ? names : "(none yet)");
     }
     if (rc != SQLITE_OK)

@@ -7,10 +7,11 @@
 #define HISTORY_POINTS       1500  /* of an answer whose step the question leaves open, at most */
 #define HISTORY_POINTS_MAX   11000 /* of any answer: a week of minutes, and more */
 #define HISTORY_ALERTS_MAX   500   /* alerts of an answer */
+#define HISTORY_NAME         1088  /* bytes of the name of a stream, with the NUL */
 #define HISTORY_ANSWER_BYTES ((size_t)16 << 20)
 
 struct history_question {
-    char stream[256];
+    char stream[HISTORY_NAME];
     bool alerts;     /* of alerts, not of figures */
     double from, to; /* seconds since 1970, from <= to; from 0: the oldest that is kept */
     double now;

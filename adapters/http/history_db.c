@@ -23,12 +23,12 @@
 #include "base/fail.h"
 #include "net/guarded_file.h"
 
-#define APPLICATION    0x73766d68 /* "svmh" at offset 68 of the file */
-#define FORM           1          /* user_version */
-#define HEADER         72         /* bytes of the file's header that are looked at */
-#define SUFFIX         40         /* bytes of ".damaged-20261127T031500Z-NN-wal" */
-#define STRINGIFY_(x)  #x
-#define STRINGIFY(x)   STRINGIFY_(x)
+#define APPLICATION   0x73766d68 /* "svmh" at offset 68 of the file */
+#define FORM          1          /* user_version */
+#define HEADER        72         /* bytes of the file's header that are looked at */
+#define SUFFIX        40         /* bytes of ".damaged-20261127T031500Z-NN-wal" */
+#define STRINGIFY_(x) #x
+#define STRINGIFY(x)  STRINGIFY_(x)
 
 static const char db_magic[16] = "SQLite format 3";
 
@@ -37,22 +37,30 @@ static const char db_magic[16] = "SQLite format 3";
 static const char db_form[] =
     "PRAGMA auto_vacuum = INCREMENTAL;"
     "BEGIN IMMEDIATE;"
-    "PRAGMA application_id = " STRINGIFY(APPLICATION) ";"
-    "PRAGMA user_version = " STRINGIFY(FORM) ";"
-    "CREATE TABLE streams(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last INTEGER, measure TEXT,"
-    " epoch INTEGER, number INTEGER) STRICT;"
-    "CREATE TABLE points(stream INTEGER NOT NULL, step INTEGER NOT NULL, t INTEGER NOT NULL,"
-    " figures BLOB NOT NULL, PRIMARY KEY(stream, step, t)) STRICT, WITHOUT ROWID;"
-    "CREATE TABLE episodes(id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, epoch INTEGER NOT NULL,"
-    " key BLOB NOT NULL, alert INTEGER NOT NULL, first REAL NOT NULL, last REAL NOT NULL, closed REAL,"
-    " UNIQUE(stream, epoch, key, alert)) STRICT;"
-    "CREATE INDEX episodes_first ON episodes(stream, first);"
-    "CREATE INDEX episodes_last ON episodes(last);"
-    "CREATE TABLE events(id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, epoch INTEGER NOT NULL,"
-    " number INTEGER NOT NULL, episode INTEGER, ts REAL NOT NULL, size INTEGER NOT NULL, sum INTEGER NOT NULL,"
-    " event BLOB NOT NULL, UNIQUE(stream, epoch, number)) STRICT;"
-    "CREATE INDEX events_episode ON events(episode, number);"
-    "COMMIT;";
+    "PRAGMA application_id = " STRINGIFY(
+        APPLICATION) ";"
+                     "PRAGMA user_version = " STRINGIFY(
+                         FORM) ";"
+                               "CREATE TABLE streams(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last "
+                               "INTEGER, measure TEXT,"
+                               " epoch INTEGER, number INTEGER) STRICT;"
+                               "CREATE TABLE points(stream INTEGER NOT NULL, step INTEGER NOT NULL, t "
+                               "INTEGER NOT NULL,"
+                               " figures BLOB NOT NULL, PRIMARY KEY(stream, step, t)) STRICT, WITHOUT ROWID;"
+                               "CREATE TABLE episodes(id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, epoch "
+                               "INTEGER NOT NULL,"
+                               " key BLOB NOT NULL, alert INTEGER NOT NULL, first REAL NOT NULL, last REAL "
+                               "NOT NULL, closed REAL,"
+                               " UNIQUE(stream, epoch, key, alert)) STRICT;"
+                               "CREATE INDEX episodes_first ON episodes(stream, first);"
+                               "CREATE INDEX episodes_last ON episodes(last);"
+                               "CREATE TABLE events(id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, epoch "
+                               "INTEGER NOT NULL,"
+                               " number INTEGER NOT NULL, episode INTEGER, ts REAL NOT NULL, size INTEGER "
+                               "NOT NULL, sum INTEGER NOT NULL,"
+                               " event BLOB NOT NULL, UNIQUE(stream, epoch, number)) STRICT;"
+                               "CREATE INDEX events_episode ON events(episode, number);"
+                               "COMMIT;";
 
 /* Nothing in a file can make SQLite run code or write its schema. synchronous NORMAL loses the last
  * transactions when the power fails, never the file. */
@@ -94,27 +102,27 @@ const char *http_history_db_reason(const struct history_db *db, int result) {
     }
 }
 
-static enum history_opening db_fail(svs_error *err, enum history_opening what, svs_code code, const char *path,
-                                    const char *text) {
+static enum history_opening db_fail(svs_error *err, enum history_opening what, svs_code code,
+                                    const char *path, const char *text) {
     svi_fail_path(err, code, path, "%s", text);
     return what;
 }
 
 /* The file before SQLite sees it: a regular one that is nobody else's, of this program. */
-static enum history_opening db_examine(struct history_db *db, bool *empty, svs_error *err) {
+static enum history_opening db_examine(struct history_db *db, const char *path, bool *empty, svs_error *err) {
     struct stat st;
     uint8_t header[HEADER] = {0};
     if ((db->fd = open(db->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600)) < 0)
-        return db_fail(err, errno == ENOSPC || errno == EDQUOT ? HISTORY_FAILED : HISTORY_REFUSED, SVS_IO, db->path,
-                       strerror(errno));
+        return db_fail(err, errno == ENOSPC || errno == EDQUOT ? HISTORY_FAILED : HISTORY_REFUSED, SVS_IO,
+                       path, strerror(errno));
     if (fstat(db->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return db_fail(err, HISTORY_REFUSED, SVS_IO, db->path, "is not a file");
+        return db_fail(err, HISTORY_REFUSED, SVS_IO, path, "is not a file");
     if (flock(db->fd, LOCK_EX | LOCK_NB) != 0)
-        return db_fail(err, HISTORY_REFUSED, SVS_IO, db->path,
+        return db_fail(err, HISTORY_REFUSED, SVS_IO, path,
                        "is in use by another svmstream-http; give each one a file of its own");
     const ssize_t got = pread(db->fd, header, sizeof header, 0);
     if (got < 0)
-        return db_fail(err, HISTORY_FAILED, SVS_IO, db->path, strerror(errno));
+        return db_fail(err, HISTORY_FAILED, SVS_IO, path, strerror(errno));
     *empty = got == 0;
     const uint32_t application =
         (uint32_t)header[68] << 24 | (uint32_t)header[69] << 16 | (uint32_t)header[70] << 8 | header[71];
@@ -122,12 +130,13 @@ static enum history_opening db_examine(struct history_db *db, bool *empty, svs_e
     if (*empty || (database && ours))
         return HISTORY_OPENED;
     if (ours)
-        return db_fail(err, HISTORY_DAMAGED, SVS_DAMAGED, db->path, "its begin is damaged");
-    return database ? db_fail(err, HISTORY_REFUSED, SVS_INVALID, db->path,
-                              "is a database of another program; give --history a file of its own")
-                    : db_fail(err, HISTORY_UNKNOWN, SVS_INVALID, db->path,
-                              "is no history of svmstream-http, or its begin is damaged; it is left as it is: "
-                              "move it away, or give --history another file");
+        return db_fail(err, HISTORY_DAMAGED, SVS_DAMAGED, path, "its begin is damaged");
+    return database
+               ? db_fail(err, HISTORY_REFUSED, SVS_INVALID, path,
+                         "is a database of another program; give --history a file of its own")
+               : db_fail(err, HISTORY_UNKNOWN, SVS_INVALID, path,
+                         "is no history of svmstream-http, or its begin is damaged; it is left as it is: "
+                         "move it away, or give --history another file");
 }
 
 static int db_form_of(sqlite3 *sqlite, int64_t *form) {
@@ -141,8 +150,8 @@ static int db_form_of(sqlite3 *sqlite, int64_t *form) {
     return rc == SQLITE_OK ? end : rc;
 }
 
-static enum history_opening db_start(struct history_db *db, bool empty, svs_error *err) {
-    const char *shown = db->path ? db->path : "the history in memory";
+static enum history_opening db_start(struct history_db *db, const char *path, bool empty, svs_error *err) {
+    const char *shown = path ? path : "the history in memory";
     int64_t form = 0;
     int rc = sqlite3_open_v2(db->path ? db->path : ":memory:", &db->sqlite,
                              SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -158,14 +167,16 @@ static enum history_opening db_start(struct history_db *db, bool empty, svs_erro
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(db->sqlite, db_ways, NULL, NULL, NULL);
     for (int i = 0; i < HISTORY_STATEMENT_COUNT && rc == SQLITE_OK; i++)
-        rc = sqlite3_prepare_v3(db->sqlite, db_sql[i], -1, SQLITE_PREPARE_PERSISTENT, &db->statement[i], NULL);
+        rc =
+            sqlite3_prepare_v3(db->sqlite, db_sql[i], -1, SQLITE_PREPARE_PERSISTENT, &db->statement[i], NULL);
     if (rc == SQLITE_OK && form == FORM)
         return HISTORY_OPENED;
     /* A table or a form that is missing is damage, too: we write both in one transaction. */
     if (http_history_db_is_damage(rc) || (rc & 0xff) == SQLITE_ERROR || rc == SQLITE_OK)
         return db_fail(err, HISTORY_DAMAGED, SVS_DAMAGED, shown, "it is damaged");
-    return db_fail(err, (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_READONLY ? HISTORY_REFUSED : HISTORY_FAILED,
-                   SVS_IO, shown, http_history_db_reason(db, rc));
+    return db_fail(
+        err, (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_READONLY ? HISTORY_REFUSED : HISTORY_FAILED,
+        SVS_IO, shown, http_history_db_reason(db, rc));
 }
 
 enum history_opening http_history_db_open(struct history_db *db, const char *path, svs_error *err) {
@@ -178,7 +189,7 @@ enum history_opening http_history_db_open(struct history_db *db, const char *pat
         if (!(db->path = svi_alloc_plain(size)))
             return svi_fail_memory(err, "the history's path"), HISTORY_FAILED;
         snprintf(db->path, size, "%s%s", path[0] == '/' ? "" : "./", path);
-        result = db_examine(db, &empty, err);
+        result = db_examine(db, path, &empty, err);
     }
     if (result == HISTORY_OPENED && db->path) {
         struct stat st;
@@ -187,7 +198,7 @@ enum history_opening http_history_db_open(struct history_db *db, const char *pat
                              "others may read it, and it is not ours to change that (chmod 600)");
     }
     if (result == HISTORY_OPENED)
-        result = db_start(db, empty, err);
+        result = db_start(db, path, empty, err);
     if (result != HISTORY_OPENED)
         http_history_db_close(db);
     return result;

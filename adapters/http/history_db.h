@@ -22,15 +22,13 @@
     X(STREAM_NEXT, "SELECT id FROM streams WHERE id > ?1 ORDER BY id LIMIT 1")                               \
     X(STREAM_SET, "UPDATE streams SET last = ?2, measure = ?3 WHERE id = ?1")                                \
     X(STREAM_NUMBER, "UPDATE streams SET epoch = ?2, number = ?3 WHERE id = ?1")                             \
-    X(POINT_PUT,                                                                                             \
-      "INSERT INTO points(stream, step, t, figures) VALUES (?1, ?2, ?3, ?4) "                                \
-      "ON CONFLICT DO UPDATE SET figures = excluded.figures")                                                \
+    X(POINT_PUT, "INSERT INTO points(stream, step, t, figures) VALUES (?1, ?2, ?3, ?4) "                     \
+                 "ON CONFLICT DO UPDATE SET figures = excluded.figures")                                     \
     X(POINT_RANGE,                                                                                           \
       "SELECT t, figures FROM points WHERE stream = ?1 AND step = ?2 AND t >= ?3 AND t < ?4 ORDER BY t")     \
     X(POINT_FIRST, "SELECT min(t) FROM points WHERE stream = ?1 AND step = ?2")                              \
-    X(POINT_PRUNE,                                                                                           \
-      "DELETE FROM points WHERE stream = ?1 AND step = ?2 AND t IN (SELECT t FROM points "                   \
-      "WHERE stream = ?1 AND step = ?2 AND t < ?3 ORDER BY t LIMIT ?4)")                                     \
+    X(POINT_PRUNE, "DELETE FROM points WHERE stream = ?1 AND step = ?2 AND t IN (SELECT t FROM points "      \
+                   "WHERE stream = ?1 AND step = ?2 AND t < ?3 ORDER BY t LIMIT ?4)")                        \
     X(EPISODE_PUT,                                                                                           \
       "INSERT INTO episodes(stream, epoch, key, alert, first, last, closed) "                                \
       "VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6) ON CONFLICT(stream, epoch, key, alert) DO UPDATE SET "            \
@@ -39,18 +37,17 @@
     X(EPISODE_RANGE,                                                                                         \
       "SELECT id, epoch, first, last, closed FROM episodes WHERE stream = ?1 AND first <= ?3 "               \
       "AND (last >= ?2 OR (closed IS NULL AND epoch = ?4)) ORDER BY first DESC, id DESC LIMIT ?5")           \
-    X(EVENT_PUT,                                                                                             \
-      "INSERT OR IGNORE INTO events(stream, epoch, number, episode, ts, size, sum, event) "                  \
-      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                             \
+    X(EVENT_PUT, "INSERT OR IGNORE INTO events(stream, epoch, number, episode, ts, size, sum, event) "       \
+                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                  \
     X(EVENT_KNOWN, "SELECT 1 FROM events WHERE stream = ?1 AND epoch = ?2 AND number = ?3")                  \
     X(EVENT_RANGE, "SELECT size, sum, event FROM events WHERE episode = ?1 ORDER BY number")                 \
-    X(EVENT_PRUNE,                                                                                           \
-      "DELETE FROM events WHERE episode IN (SELECT id FROM episodes WHERE last < ?1 ORDER BY last LIMIT ?2)") \
+    X(EVENT_PRUNE, "DELETE FROM events WHERE episode IN (SELECT id FROM episodes WHERE last < ?1 ORDER BY "  \
+                   "last LIMIT ?2)")                                                                         \
     X(EPISODE_PRUNE,                                                                                         \
       "DELETE FROM episodes WHERE id IN (SELECT id FROM episodes WHERE last < ?1 ORDER BY last LIMIT ?2)")   \
     X(OTHERS_PRUNE, "DELETE FROM events WHERE episode IS NULL AND ts < ?1")                                  \
-    X(PAGES_USED,                                                                                            \
-      "SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM pragma_freelist_count)") \
+    X(PAGES_USED, "SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM "         \
+                  "pragma_freelist_count)")                                                                  \
     X(EPISODE_COUNT, "SELECT count(*) FROM episodes")                                                        \
     X(EPISODE_CUT, "SELECT last FROM episodes ORDER BY last DESC LIMIT 1 OFFSET ?1")
 

@@ -8,9 +8,9 @@
 
 /* The encoded form: a checksum of all that follows, two bits a figure (enum form), the weight that most
  * figures have, then the figures that are known. All integers and floats are little-endian. */
-#define FLAG_BYTES  ((HISTORY_FIGURE_COUNT + 3) / 4)
-#define HEAD_BYTES  (4 + FLAG_BYTES + 2)
-#define MAX_WEIGHT  UINT16_MAX
+#define FLAG_BYTES ((HISTORY_FIGURE_COUNT + 3) / 4)
+#define HEAD_BYTES (4 + FLAG_BYTES + 2)
+#define MAX_WEIGHT UINT16_MAX
 
 _Static_assert(HEAD_BYTES <= 11, "HISTORY_POINT_BYTES counts the head");
 
@@ -155,8 +155,10 @@ bool http_history_point_decode(struct history_point *p, const void *bytes, size_
         if ((size_t)(data + size - at) < sizes[form])
             return memset(p->cell, 0, sizeof p->cell), false;
         c->value = point_from_float(point_get_float(at), point_figures[f].log);
-        c->low = form == FORM_SINGLE ? c->value : point_from_float(point_get_float(at + 4), point_figures[f].log);
-        c->high = form == FORM_SINGLE ? c->value : point_from_float(point_get_float(at + 8), point_figures[f].log);
+        c->low =
+            form == FORM_SINGLE ? c->value : point_from_float(point_get_float(at + 4), point_figures[f].log);
+        c->high =
+            form == FORM_SINGLE ? c->value : point_from_float(point_get_float(at + 8), point_figures[f].log);
         c->weight = point_get_weight(form == FORM_OWN ? at + 12 : data + 4 + FLAG_BYTES);
         at += sizes[form];
     }

@@ -97,7 +97,8 @@ int http_history_store_range(struct history_store *h, struct history_stream *s, 
     int64_t at = store_pending_at(p, from);
     struct history_point row;
     int rc = SQLITE_DONE;
-    sqlite3_stmt *q = s->id != 0 && h->db.sqlite ? http_history_db_statement(&h->db, HISTORY_POINT_RANGE) : NULL;
+    sqlite3_stmt *q =
+        s->id != 0 && h->db.sqlite ? http_history_db_statement(&h->db, HISTORY_POINT_RANGE) : NULL;
     if (q) {
         sqlite3_bind_int64(q, 1, s->id);
         sqlite3_bind_int64(q, 2, http_history_step[step]);
@@ -143,7 +144,8 @@ static int store_open_point(struct history_store *h, struct history_stream *s, i
     s->is_open[k] = true;
     rc = http_history_store_range(h, s, k, begin, begin + 1, store_merge, &s->open[k]);
     if (k > 0)
-        finer = http_history_store_range(h, s, k - 1, begin, begin + http_history_step[k], store_merge, &made);
+        finer =
+            http_history_store_range(h, s, k - 1, begin, begin + http_history_step[k], store_merge, &made);
     if (http_history_point_weight(&made) > http_history_point_weight(&s->open[k])) {
         s->open[k] = made;
         s->unsaved[k] = true;
@@ -230,7 +232,7 @@ struct history_stream *http_history_store_stream(struct history_store *h, const 
 
 /* Names come from outside: one that has no history must not take a place. */
 struct history_stream *http_history_store_find(struct history_store *h, const char *name, int *result) {
-    char only[256] = "";
+    char only[1088] = "";
     int64_t rows = 0;
     *result = SQLITE_OK;
     if (!name[0] && h->count == 1)
@@ -372,7 +374,9 @@ int http_history_store_commit(struct history_store *h, bool all) {
 
 enum history_opening http_history_store_open(struct history_store *h, const char *path, double days,
                                              svs_error *err) {
-    *h = (struct history_store){.days = path ? days : days > 0 ? fmin(days, HISTORY_MEMORY_DAYS) : HISTORY_MEMORY_DAYS};
+    *h = (struct history_store){.days = path       ? days
+                                        : days > 0 ? fmin(days, HISTORY_MEMORY_DAYS)
+                                                   : HISTORY_MEMORY_DAYS};
     return http_history_db_open(&h->db, path, err);
 }
 
@@ -420,7 +424,8 @@ static int store_prune_points(struct history_store *h, int64_t id, double now, b
 
 /* Events before their episodes: those are found through them. */
 static int store_prune_alerts(struct history_store *h, double before, bool *more) {
-    static const enum history_statement order[] = {HISTORY_EVENT_PRUNE, HISTORY_EPISODE_PRUNE, HISTORY_OTHERS_PRUNE};
+    static const enum history_statement order[] = {HISTORY_EVENT_PRUNE, HISTORY_EPISODE_PRUNE,
+                                                   HISTORY_OTHERS_PRUNE};
     int rc = http_history_db_run(&h->db, HISTORY_BEGIN);
     for (size_t i = 0; i < sizeof order / sizeof order[0] && rc == SQLITE_OK; i++) {
         sqlite3_stmt *q = http_history_db_statement(&h->db, order[i]);

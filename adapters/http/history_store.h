@@ -28,11 +28,11 @@ struct history_pending {
 
 struct history_stream {
     char *name;
-    int64_t id;   /* of its row; 0: the file has none */
-    int64_t last; /* begin of the second of its last measurement; -1: none */
-    char measure[HISTORY_MEASURE]; /* what quality is: "accuracy" or "rmse"; "": not known */
-    uint64_t epoch, number;        /* all alert events of this epoch up to this number are here */
-    bool changed;                  /* `last` or `measure` are not in the file */
+    int64_t id;                               /* of its row; 0: the file has none */
+    int64_t last;                             /* begin of the second of its last measurement; -1: none */
+    char measure[HISTORY_MEASURE];            /* what quality is: "accuracy" or "rmse"; "": not known */
+    uint64_t epoch, number;                   /* all alert events of this epoch up to this number are here */
+    bool changed;                             /* `last` or `measure` are not in the file */
     struct history_point open[HISTORY_STEPS]; /* the point that the last measurement is in */
     bool is_open[HISTORY_STEPS], unsaved[HISTORY_STEPS];
     struct history_pending pending[HISTORY_STEPS];

@@ -7,8 +7,8 @@
  * the history goes on. The alerts come again from the stream, as far as it keeps them. A file that somebody
  * moved away or deleted is no longer written either, and a new one begins under its name.
  *
- * Old rows are removed only while the wall clock has run evenly for some minutes: a clock that jumps ahead for
- * a moment must not remove a year. */
+ * Old rows are removed only while the wall clock has run evenly for some minutes: a clock that jumps ahead
+ * for a moment must not remove a year. */
 #include "history_worker.h"
 
 #include <errno.h>
@@ -73,7 +73,7 @@ struct history_worker {
     uint64_t logged;
     /* of the thread */
     struct history_store store;
-    const char *path;         /* NULL: in memory, from the beginning or since its file failed */
+    const char *path; /* NULL: in memory, from the beginning or since its file failed */
     char *own_path;
     char lasting[HISTORY_REASON]; /* stays true until the end; "": nothing */
     double commit_at, prune_at;   /* svi_monotonic */
@@ -159,8 +159,8 @@ static void worker_set_aside(struct history_worker *w) {
         worker_to_memory(w, err.text);
         return;
     }
-    snprintf(w->lasting, sizeof w->lasting, "%s was damaged; it is kept as %s, and a new one has begun", shown,
-             w->path ? svi_escape(other, sizeof other, name, strlen(name)) : "nothing");
+    snprintf(w->lasting, sizeof w->lasting, "%s was damaged; it is kept as %s, and a new one has begun",
+             shown, w->path ? svi_escape(other, sizeof other, name, strlen(name)) : "nothing");
     worker_report(w, false, "%s", w->lasting);
 }
 
@@ -172,8 +172,10 @@ static void worker_fail(struct history_worker *w, int result) {
         worker_set_aside(w);
         return;
     }
-    worker_report(w, false, "%s: %s; figures wait in memory for a while, and alerts are fetched again when it can be written",
-                  worker_shown(w, shown), http_history_db_reason(&w->store.db, result));
+    worker_report(
+        w, false,
+        "%s: %s; figures wait in memory for a while, and alerts are fetched again when it can be written",
+        worker_shown(w, shown), http_history_db_reason(&w->store.db, result));
 }
 
 static void worker_commit(struct history_worker *w, bool all) {
@@ -184,7 +186,8 @@ static void worker_commit(struct history_worker *w, bool all) {
         if (http_history_store_reopen(&w->store, w->path, &err) != HISTORY_OPENED) {
             worker_to_memory(w, err.text);
         } else {
-            snprintf(w->lasting, sizeof w->lasting, "%s was moved or deleted; a new one has begun", worker_shown(w, shown));
+            snprintf(w->lasting, sizeof w->lasting, "%s was moved or deleted; a new one has begun",
+                     worker_shown(w, shown));
             worker_report(w, false, "%s", w->lasting);
         }
     }
@@ -514,8 +517,8 @@ bool http_history_worker_take(struct history_worker *w, const char *stream, cons
     return worker_submit(w, j);
 }
 
-bool http_history_worker_ask(struct history_worker *w, const struct history_question *q, history_answered *done,
-                             void *user) {
+bool http_history_worker_ask(struct history_worker *w, const struct history_question *q,
+                             history_answered *done, void *user) {
     struct history_job *j = job_new(JOB_ASK, q->stream, NULL, 0);
     if (j) {
         j->question = *q;

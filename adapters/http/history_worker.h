@@ -17,8 +17,8 @@ struct history_state {
     bool ok;                     /* false: `reason` says what is wrong, in one sentence */
     char reason[HISTORY_REASON]; /* printable */
     int64_t errors;              /* calls of the file that failed */
-    int64_t dropped;             /* points and events that are not in the history because a disk was slow or full */
-    int64_t damaged;             /* points and events that were read and were damaged */
+    int64_t dropped; /* points and events that are not in the history because a disk was slow or full */
+    int64_t damaged; /* points and events that were read and were damaged */
 };
 
 /* Opens the history and starts the thread. path NULL: in memory. A file that cannot be used and is not the
@@ -53,7 +53,7 @@ bool http_history_worker_take(struct history_worker *w, const char *stream, cons
 typedef void history_answered(void *user, const struct history_answer *a);
 
 /* False: the queue is full, and `done` is not called. */
-bool http_history_worker_ask(struct history_worker *w, const struct history_question *q, history_answered *done,
-                             void *user);
+bool http_history_worker_ask(struct history_worker *w, const struct history_question *q,
+                             history_answered *done, void *user);
 
 #endif

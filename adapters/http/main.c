@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "event_ring.h"
 #include "guard.h"
+#include "history.h"
 #include "http_log.h"
 #include "http_options.h"
 #include "http_server.h"
@@ -52,10 +53,10 @@ static int http_main_signals(void) {
 
 /* One round of the loop. False: a signal says that it is time to end. */
 static bool http_main_turn(struct http_app *app) {
-    zmq_pollitem_t items[1 + HTTP_SERVER_ITEMS + HTTP_STREAMS_MAX * HTTP_STREAM_ITEMS] = {
-        {NULL, http_signal_pipe[0], ZMQ_POLLIN, 0}};
+    zmq_pollitem_t items[2 + HTTP_SERVER_ITEMS + HTTP_STREAMS_MAX * HTTP_STREAM_ITEMS] = {
+        {NULL, http_signal_pipe[0], ZMQ_POLLIN, 0}, {NULL, http_history_fd(app->history), ZMQ_POLLIN, 0}};
     const int capacity = (int)(sizeof items / sizeof *items);
-    int n = 1;
+    int n = 2;
     char number;
     n += http_server_items(app->server, items + n);
     n += http_streams_items(app->streams, items + n, capacity - n);
@@ -65,6 +66,7 @@ static bool http_main_turn(struct http_app *app) {
     /* The streams first: their replies are answers, which the server then sends in the same round. */
     http_streams_turn(app->streams);
     http_events_turn(app->events);
+    http_history_turn(app->history);
     http_server_turn(app->server);
     while (read(http_signal_pipe[0], &number, 1) == 1)
         if (number != SIGHUP)
@@ -80,7 +82,9 @@ static int http_main_open(struct http_app *app) {
     svs_error err;
     if ((app->streams = http_streams_open(app->options, &err)) &&
         (app->events = http_events_open(app->streams, &app->tally, &err)) &&
-        (app->alerts = http_alerts_open(app->streams, &err)))
+        (app->alerts = http_alerts_open(app->streams, &err)) &&
+        (app->history =
+             http_history_open(app->options->history, app->options->history_days, app->streams, &err)))
         return http_main_signals() == 0 &&
                        (!app->options->tokens || (app->guard = http_guard_open(app->options->tokens))) &&
                        (app->server = http_server_open(app))
@@ -96,6 +100,7 @@ static void http_main_close(struct http_app *app) {
     http_streams_close(&app->streams);
     http_events_close(&app->events);
     http_alerts_close(&app->alerts);
+    http_history_close(&app->history);
     http_guard_close(app->guard);
 }
 

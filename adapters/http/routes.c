@@ -43,6 +43,17 @@ static const struct http_parameter of_events[] = {
     {"key", "string", "only events of this key"},
     {"last", "string", "as the header Last-Event-ID, for clients that cannot set it"},
     {0}};
+#define FROM                                                                                                 \
+    { "from", "string", "seconds since 1970, ISO 8601, or before now: -6h; else the oldest" }
+#define TO                                                                                                   \
+    { "to", "string", "the same; else now" }
+static const struct http_parameter of_history[] = {
+    STREAM,
+    FROM,
+    TO,
+    {"step", "string", "seconds from point to point (or 10min, 1h); else the finest with at most 1500 points"},
+    {0}};
+static const struct http_parameter of_past[] = {STREAM, FROM, TO, {0}};
 
 /* Handlers of one subject stand together, in the order of /openapi.json. */
 const struct http_route http_routes[] = {
@@ -65,6 +76,9 @@ const struct http_route http_routes[] = {
     {"DELETE", "/mutes/{mute}", ROLE_CONTROL, http_asked_unmute, "ends a mute", of_stream, NULL, MAP},
     {"GET", "/events", ROLE_WATCH, http_events_get, "server-sent events: the lines of `watch --json`",
      of_events, NULL, "text/event-stream"},
+    {"GET", "/history", ROLE_WATCH, http_history_get, "figures of the past", of_history, NULL, "application/json"},
+    {"GET", "/history/alerts", ROLE_WATCH, http_history_get_alerts, "alerts of the past, the newest first", of_past,
+     NULL, "application/json"},
     {"GET", "/healthz", 0, http_health_answer, "200 while the adapter itself works", NULL, NULL,
      "text/plain"},
     {0},

@@ -1,5 +1,5 @@
-/* The history of the HTTP adapter against a plain model: every measurement in a list, from which each point of
- * each step is computed again. Random points in any order, steps of the clock, closings without warning,
+/* The history of the HTTP adapter against a plain model: every measurement in a list, from which each point
+ * of each step is computed again. Random points in any order, steps of the clock, closings without warning,
  * pruning, failing and damaged files. */
 #include <fcntl.h>
 #include <math.h>
@@ -79,7 +79,10 @@ static void expect_point(const struct history_point *p, int64_t length) {
         const double spread = high - low;
         assert_near(p->cell[f].low, low, (enum history_figure)f, spread);
         assert_near(p->cell[f].high, high, (enum history_figure)f, spread);
-        assert_near(p->cell[f].value, f == HISTORY_SMALLEST_P ? low : f == HISTORY_LATENCY_P99 ? high : sum / n,
+        assert_near(p->cell[f].value,
+                    f == HISTORY_SMALLEST_P    ? low
+                    : f == HISTORY_LATENCY_P99 ? high
+                                               : sum / n,
                     (enum history_figure)f, spread);
         assert_true(p->cell[f].low <= p->cell[f].value && p->cell[f].value <= p->cell[f].high);
     }
@@ -124,10 +127,10 @@ static void model_add(struct history_store *h, struct svi_random *r, int64_t t) 
     struct sample *s = &model[model_count++];
     s->t = t;
     for (int f = 0; f < HISTORY_FIGURE_COUNT; f++)
-        s->value[f] = uniform(r) < 0.2 ? NAN
-                      : f == HISTORY_SMALLEST_P   ? exp(-400 * uniform(r))
-                      : f == HISTORY_MEMORY       ? 1e9 * uniform(r)
-                                                  : uniform(r);
+        s->value[f] = uniform(r) < 0.2          ? NAN
+                      : f == HISTORY_SMALLEST_P ? exp(-400 * uniform(r))
+                      : f == HISTORY_MEMORY     ? 1e9 * uniform(r)
+                                                : uniform(r);
     const struct history_point p = point_of(s);
     assert_int_equal(http_history_store_add(h, "plant", &p, "accuracy"), SQLITE_OK);
 }
@@ -271,7 +274,8 @@ static void test_prune(void **unused) {
     int rc;
     struct history_stream *s = http_history_store_stream(&h, "plant", &rc);
     assert_int_equal(s->open[3].cell[HISTORY_RATE].high, 1e6);
-    assert_int_equal(s->open[3].cell[HISTORY_RATE].low, (BEGIN + 300) / 600 * 600 < BEGIN ? 0 : (BEGIN + 300) / 600 * 600 - BEGIN);
+    assert_int_equal(s->open[3].cell[HISTORY_RATE].low,
+                     (BEGIN + 300) / 600 * 600 < BEGIN ? 0 : (BEGIN + 300) / 600 * 600 - BEGIN);
     assert_true(s->open[3].cell[HISTORY_RATE].weight > 1);
     http_history_store_close(&h);
 }
@@ -314,7 +318,8 @@ static void test_answer(void **unused) {
     assert_non_null(strstr(text, "\"values\":{\"rate\":[5,5,5,5,5,5,5,5,5,5,null,null"));
     assert_non_null(strstr(text, "null,null,0.1,0.101,0.102"));
     svi_bytes_clear(&a.body);
-    /* A year of which minutes and seconds are gone long ago: few points, on whole multiples of their length. */
+    /* A year of which minutes and seconds are gone long ago: few points, on whole multiples of their length.
+     */
     ask(&h, (struct history_question){.from = BEGIN - 3e7, .to = BEGIN + 350, .now = now}, &a);
     assert_int_equal(a.status, 200);
     text = (const char *)a.body.data;
@@ -370,8 +375,8 @@ static void event_put(struct svi_bytes *out, uint64_t epoch, uint64_t number, in
     assert_int_equal(svi_pack_end(&p), SVS_OK);
 }
 
-static void event_add(struct history_store *h, uint64_t epoch, uint64_t number, int64_t alert, const char *key,
-                      const char *state, double ts) {
+static void event_add(struct history_store *h, uint64_t epoch, uint64_t number, int64_t alert,
+                      const char *key, const char *state, double ts) {
     struct svi_bytes event = {0};
     event_put(&event, epoch, number, alert, key, state, ts);
     assert_int_equal(http_history_alerts_add(h, "plant", event.data, event.size), SQLITE_OK);
@@ -396,7 +401,8 @@ static void test_alerts(void **unused) {
     struct svi_pack p;
     int count;
     open_file(&h);
-    /* As published, one twice, one key apart from the other, and the rest from a reply that has all of them. */
+    /* As published, one twice, one key apart from the other, and the rest from a reply that has all of them.
+     */
     event_add(&h, 5, 3, 1, "a \"key\"", "update", 1030);
     event_add(&h, 5, 1, 1, "a \"key\"", "open", 1010);
     event_add(&h, 5, 1, 1, "a \"key\"", "open", 1010);
@@ -428,9 +434,12 @@ static void test_alerts(void **unused) {
     assert_non_null(strstr(text, "\"last\":6"));
     assert_non_null(strstr(text, "\"history\":[{\"times\":[1,2,3],\"values\":[1,2,3]}]"));
     assert_non_null(strstr(text, "\"key\":\"a \\\"key\\\"\""));
-    assert_non_null(strstr(text, "\"state\":\"closed\",\"severity\":null,\"text\":\"close\",\"opened\":1010.000,"
-                                 "\"closed\":1100.000,\"updates\":1,\"verdict\":true"));
-    assert_non_null(strstr(text, "\"state\":\"open\",\"severity\":null,\"text\":\"open\",\"opened\":1020.000,\"closed\":null"));
+    assert_non_null(strstr(text,
+                           "\"state\":\"closed\",\"severity\":null,\"text\":\"update\",\"closing\":\"close\","
+                           "\"number\":5,\"ts\":1100.000,\"muted\":true,\"opened\":1010.000,\"closed\":1100."
+                           "000,\"updates\":1,\"verdict\":true"));
+    assert_non_null(strstr(text, "\"state\":\"open\",\"severity\":null,\"text\":\"open\",\"number\":2,\"ts\":"
+                                 "1020.000,\"muted\":true,\"opened\":1020.000,\"closed\":null"));
     struct svi_bytes text_bytes = {.data = (uint8_t *)text};
     svi_bytes_clear(&text_bytes);
     /* A later range has the one that is open, not the one that was closed. */
@@ -545,7 +554,11 @@ static void test_damage(void **unused) {
     for (int n = 0; n < 2000; n++)
         model_add(&h, &r, BEGIN + n);
     for (int n = 0; n < 60; n++)
-        event_add(&h, 1, (uint64_t)n + 1, 1 + n / 3, NULL, n % 3 == 0 ? "open" : n % 3 == 1 ? "update" : "close", BEGIN + n);
+        event_add(&h, 1, (uint64_t)n + 1, 1 + n / 3, NULL,
+                  n % 3 == 0   ? "open"
+                  : n % 3 == 1 ? "update"
+                               : "close",
+                  BEGIN + n);
     assert_int_equal(http_history_store_commit(&h, true), SQLITE_OK);
     http_history_store_close(&h);
     FILE *f = fopen(file, "rb");
@@ -562,8 +575,8 @@ static void test_damage(void **unused) {
         if (n % 3 == 0)
             cut = (size_t)(uniform(&r) * (double)size);
         for (int i = 0; n % 3 != 0 && i < 1 << n % 8; i++)
-            bytes[n % 3 == 1 ? 100 + (size_t)(uniform(&r) * (double)(size - 100)) : (size_t)(uniform(&r) * 8192)] =
-                (uint8_t)(256 * uniform(&r));
+            bytes[n % 3 == 1 ? 100 + (size_t)(uniform(&r) * (double)(size - 100))
+                             : (size_t)(uniform(&r) * 8192)] = (uint8_t)(256 * uniform(&r));
         write_file(file, bytes, cut);
         const enum history_opening got = http_history_store_open(&h, file, 30, &err);
         snprintf(text, sizeof text, "%s", err.text);
@@ -571,7 +584,8 @@ static void test_damage(void **unused) {
         damaged += got == HISTORY_DAMAGED || got == HISTORY_UNKNOWN;
         assert_true(got == HISTORY_OPENED || text[0]);
         if (got == HISTORY_OPENED) {
-            struct history_question q = {.from = BEGIN - 100, .to = BEGIN + 3000, .now = BEGIN + 3000, .stream = "plant"};
+            struct history_question q = {
+                .from = BEGIN - 100, .to = BEGIN + 3000, .now = BEGIN + 3000, .stream = "plant"};
             errors += http_history_answer(&h, &q, &a) != SQLITE_OK;
             svi_bytes_clear(&a.body);
             q.alerts = true;
@@ -636,7 +650,8 @@ struct waiting {
 static void take_answer(void *user, const struct history_answer *a) {
     struct waiting *w = user;
     w->answers++;
-    snprintf(w->text, sizeof w->text, "%d %.150s", a->status, a->body.size ? (const char *)a->body.data : a->detail);
+    snprintf(w->text, sizeof w->text, "%d %.150s", a->status,
+             a->body.size ? (const char *)a->body.data : a->detail);
 }
 
 static void take_reached(void *user, bool ok, const struct history_taken *taken) {
