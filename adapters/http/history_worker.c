@@ -99,16 +99,16 @@ static void job_free(struct history_job *j) {
 
 /* ---- the state's text */
 
-static void worker_signal(struct history_worker *w) {
+static void keeper_signal(struct history_worker *w) {
     const uint64_t one = 1;
     if (write(w->event, &one, sizeof one) < 0)
         return; /* the descriptor is readable already */
 }
 
-static void worker_report(struct history_worker *w, bool ok, const char *format, ...)
+static void keeper_report(struct history_worker *w, bool ok, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void worker_report(struct history_worker *w, bool ok, const char *format, ...) {
+static void keeper_report(struct history_worker *w, bool ok, const char *format, ...) {
     char text[HISTORY_REASON];
     va_list arguments;
     va_start(arguments, format);
@@ -121,14 +121,14 @@ static void worker_report(struct history_worker *w, bool ok, const char *format,
     snprintf(w->state.reason, sizeof w->state.reason, "%s", text);
     pthread_mutex_unlock(&w->mutex);
     if (changed)
-        worker_signal(w);
+        keeper_signal(w);
 }
 
-static char *worker_shown(const struct history_worker *w, char out[256]) {
+static char *keeper_shown(const struct history_worker *w, char out[256]) {
     return w->path ? svi_escape(out, 256, w->path, strlen(w->path)) : strcpy(out, "the history in memory");
 }
 
-static void worker_count(struct history_worker *w, int64_t errors) {
+static void keeper_count(struct history_worker *w, int64_t errors) {
     pthread_mutex_lock(&w->mutex);
     w->state.errors += errors;
     w->state.damaged = w->store.damaged;
@@ -137,58 +137,58 @@ static void worker_count(struct history_worker *w, int64_t errors) {
 
 /* ---- a file that fails */
 
-static void worker_to_memory(struct history_worker *w, const char *why) {
+static void keeper_to_memory(struct history_worker *w, const char *why) {
     svs_error err = {0};
     snprintf(w->lasting, sizeof w->lasting, "%s; the history is in memory until the next start", why);
     w->path = NULL;
     http_history_store_reopen(&w->store, NULL, &err);
-    worker_report(w, false, "%s", w->lasting);
+    keeper_report(w, false, "%s", w->lasting);
 }
 
 /* Renames the damaged file, and begins a new one. */
-static void worker_set_aside(struct history_worker *w) {
+static void keeper_set_aside(struct history_worker *w) {
     char name[HISTORY_REASON], shown[256], other[256];
     svs_error err = {0};
-    worker_shown(w, shown);
+    keeper_shown(w, shown);
     http_history_db_close(&w->store.db);
     if (w->path && http_history_db_set_aside(w->path, name, sizeof name, &err) != SVS_OK) {
-        worker_to_memory(w, err.text);
+        keeper_to_memory(w, err.text);
         return;
     }
     if (http_history_store_reopen(&w->store, w->path, &err) != HISTORY_OPENED) {
-        worker_to_memory(w, err.text);
+        keeper_to_memory(w, err.text);
         return;
     }
     snprintf(w->lasting, sizeof w->lasting, "%s was damaged; it is kept as %s, and a new one has begun",
              shown, w->path ? svi_escape(other, sizeof other, name, strlen(name)) : "nothing");
-    worker_report(w, false, "%s", w->lasting);
+    keeper_report(w, false, "%s", w->lasting);
 }
 
 /* A result of the store that is not SQLITE_OK. */
-static void worker_fail(struct history_worker *w, int result) {
+static void keeper_fail(struct history_worker *w, int result) {
     char shown[256];
-    worker_count(w, 1);
+    keeper_count(w, 1);
     if (http_history_db_is_damage(result)) {
-        worker_set_aside(w);
+        keeper_set_aside(w);
         return;
     }
-    worker_report(
+    keeper_report(
         w, false,
         "%s: %s; figures wait in memory for a while, and alerts are fetched again when it can be written",
-        worker_shown(w, shown), http_history_db_reason(&w->store.db, result));
+        keeper_shown(w, shown), http_history_db_reason(&w->store.db, result));
 }
 
-static void worker_commit(struct history_worker *w, bool all) {
+static void keeper_commit(struct history_worker *w, bool all) {
     char shown[256];
     svs_error err = {0};
     if (!http_history_db_in_place(&w->store.db)) {
-        worker_count(w, 1);
+        keeper_count(w, 1);
         if (http_history_store_reopen(&w->store, w->path, &err) != HISTORY_OPENED) {
-            worker_to_memory(w, err.text);
+            keeper_to_memory(w, err.text);
         } else {
             snprintf(w->lasting, sizeof w->lasting, "%s was moved or deleted; a new one has begun",
-                     worker_shown(w, shown));
-            worker_report(w, false, "%s", w->lasting);
+                     keeper_shown(w, shown));
+            keeper_report(w, false, "%s", w->lasting);
         }
     }
     const int rc = http_history_store_commit(&w->store, all);
@@ -198,12 +198,12 @@ static void worker_commit(struct history_worker *w, bool all) {
     pthread_mutex_unlock(&w->mutex);
     w->store.dropped = 0;
     if (rc != SQLITE_OK)
-        worker_fail(w, rc);
+        keeper_fail(w, rc);
     else
-        worker_report(w, w->lasting[0] == '\0', "%s", w->lasting);
+        keeper_report(w, w->lasting[0] == '\0', "%s", w->lasting);
 }
 
-static void worker_prune(struct history_worker *w, double now) {
+static void keeper_prune(struct history_worker *w, double now) {
     const double wall = svi_wall_clock(), offset = wall - now;
     bool more = false;
     if (fabs(offset - w->offset) > JUMP_SECONDS) {
@@ -215,14 +215,14 @@ static void worker_prune(struct history_worker *w, double now) {
         return;
     const int rc = http_history_store_prune(&w->store, wall, &more);
     if (rc != SQLITE_OK)
-        worker_fail(w, rc);
+        keeper_fail(w, rc);
     else if (more)
         w->prune_at = now + PRUNE_SOON;
 }
 
 /* ---- jobs */
 
-static void worker_do(struct history_worker *w, struct history_job *j) {
+static void keeper_do(struct history_worker *w, struct history_job *j) {
     const char *stream = j->question.stream;
     int rc = SQLITE_OK;
     switch (j->kind) {
@@ -253,13 +253,13 @@ static void worker_do(struct history_worker *w, struct history_job *j) {
     }
     j->ok = rc == SQLITE_OK;
     if (rc != SQLITE_OK)
-        worker_fail(w, rc);
+        keeper_fail(w, rc);
     else
-        worker_count(w, 0);
+        keeper_count(w, 0);
 }
 
 /* The next job, after waiting for one until `until` (svi_monotonic). NULL: none. */
-static struct history_job *worker_next(struct history_worker *w, double until) {
+static struct history_job *keeper_next(struct history_worker *w, double until) {
     struct timespec at;
     pthread_mutex_lock(&w->mutex);
     at.tv_sec = (time_t)until;
@@ -273,7 +273,7 @@ static struct history_job *worker_next(struct history_worker *w, double until) {
     return j;
 }
 
-static void worker_finish(struct history_worker *w, struct history_job *j) {
+static void keeper_finish(struct history_worker *w, struct history_job *j) {
     const bool answers = j->kind == JOB_TAKE || j->kind == JOB_ASK;
     pthread_mutex_lock(&w->mutex);
     w->jobs--;
@@ -282,18 +282,18 @@ static void worker_finish(struct history_worker *w, struct history_job *j) {
         list_put(&w->done, j);
     pthread_mutex_unlock(&w->mutex);
     if (answers)
-        worker_signal(w);
+        keeper_signal(w);
     else
         job_free(j);
 }
 
-static void *worker_run(void *user) {
+static void *keeper_run(void *user) {
     struct history_worker *w = user;
     for (;;) {
-        struct history_job *j = worker_next(w, w->commit_at);
+        struct history_job *j = keeper_next(w, w->commit_at);
         if (j) {
-            worker_do(w, j);
-            worker_finish(w, j);
+            keeper_do(w, j);
+            keeper_finish(w, j);
         }
         pthread_mutex_lock(&w->mutex);
         const bool over = w->ending && !w->todo.first;
@@ -302,20 +302,20 @@ static void *worker_run(void *user) {
             break;
         const double now = svi_monotonic();
         if (now >= w->commit_at) {
-            worker_commit(w, false);
+            keeper_commit(w, false);
             w->commit_at = now + COMMIT_SECONDS;
         }
         if (now >= w->prune_at)
-            worker_prune(w, now);
+            keeper_prune(w, now);
     }
-    worker_commit(w, true);
+    keeper_commit(w, true);
     return NULL;
 }
 
 /* ---- the owner's side */
 
 /* Opens the file, or what takes its place. False: the user has to do something first. */
-static bool worker_open(struct history_worker *w, double days, svs_error *err) {
+static bool keeper_open(struct history_worker *w, double days, svs_error *err) {
     char why[HISTORY_REASON];
     switch (http_history_store_open(&w->store, w->path, days, err)) {
     case HISTORY_OPENED:
@@ -323,18 +323,18 @@ static bool worker_open(struct history_worker *w, double days, svs_error *err) {
     case HISTORY_REFUSED:
         return false;
     case HISTORY_DAMAGED:
-        worker_set_aside(w);
+        keeper_set_aside(w);
         return true;
     default:
         if (!w->path)
             return false;
         snprintf(why, sizeof why, "%s", err->text);
-        worker_to_memory(w, why);
+        keeper_to_memory(w, why);
         return true;
     }
 }
 
-static void worker_prepare(struct history_worker *w) {
+static void keeper_prepare(struct history_worker *w) {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -349,17 +349,17 @@ static void worker_prepare(struct history_worker *w) {
     w->offset = svi_wall_clock() - w->even_since;
 }
 
-static svs_code worker_start(struct history_worker *w, svs_error *err) {
+static svs_code keeper_start(struct history_worker *w, svs_error *err) {
     sigset_t all, before;
     /* Signals are for the owner's thread. */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    const int failed = pthread_create(&w->thread, NULL, worker_run, w);
+    const int failed = pthread_create(&w->thread, NULL, keeper_run, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed ? svi_fail(err, SVS_IO, "no thread for the history: %s", strerror(failed)) : SVS_OK;
 }
 
-static void worker_clear(struct history_worker *w) {
+static void keeper_clear(struct history_worker *w) {
     http_history_store_close(&w->store);
     pthread_mutex_destroy(&w->mutex);
     pthread_cond_destroy(&w->wake);
@@ -371,7 +371,7 @@ struct history_worker *http_history_worker_new(const char *path, double days, sv
     struct history_worker *w = svi_new(sizeof *w, "the history", err);
     if (!w)
         return NULL;
-    worker_prepare(w);
+    keeper_prepare(w);
     /* A file that reaches the limit of the process is a write that fails, not the end of the program. */
     signal(SIGXFSZ, SIG_IGN);
     if ((w->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
@@ -380,12 +380,12 @@ struct history_worker *http_history_worker_new(const char *path, double days, sv
         svi_fail_memory(err, "the history's path");
     else {
         w->path = path ? strcpy(w->own_path, path) : NULL;
-        if (worker_open(w, days, err) && worker_start(w, err) == SVS_OK)
+        if (keeper_open(w, days, err) && keeper_start(w, err) == SVS_OK)
             return w;
     }
     if (w->event >= 0)
         close(w->event);
-    worker_clear(w);
+    keeper_clear(w);
     return NULL;
 }
 
@@ -410,7 +410,7 @@ void http_history_worker_free(struct history_worker **worker) {
         job_free(j);
     }
     close(w->event);
-    worker_clear(w);
+    keeper_clear(w);
 }
 
 int http_history_worker_fd(const struct history_worker *w) {
@@ -463,7 +463,7 @@ static struct history_job *job_new(enum job_kind kind, const char *stream, const
 }
 
 /* False: the queue is full, or there was no memory; the job is freed. */
-static bool worker_submit(struct history_worker *w, struct history_job *j) {
+static bool keeper_submit(struct history_worker *w, struct history_job *j) {
     pthread_mutex_lock(&w->mutex);
     const bool fits = j && w->jobs < MAX_JOBS && w->bytes + j->bytes <= MAX_BYTES;
     if (fits) {
@@ -479,7 +479,7 @@ static bool worker_submit(struct history_worker *w, struct history_job *j) {
 }
 
 /* What is dropped here has a slow disk as its cause, which the thread itself cannot report. */
-static void worker_dropped(struct history_worker *w) {
+static void keeper_dropped(struct history_worker *w) {
     pthread_mutex_lock(&w->mutex);
     if (w->state.dropped++ == 0 || w->state.ok) {
         w->state.ok = false;
@@ -488,7 +488,7 @@ static void worker_dropped(struct history_worker *w) {
         w->changes++;
     }
     pthread_mutex_unlock(&w->mutex);
-    worker_signal(w);
+    keeper_signal(w);
 }
 
 void http_history_worker_point(struct history_worker *w, const char *stream, const struct history_point *p,
@@ -498,13 +498,13 @@ void http_history_worker_point(struct history_worker *w, const char *stream, con
         j->point = *p;
         snprintf(j->measure, sizeof j->measure, "%s", measure ? measure : "");
     }
-    if (!worker_submit(w, j))
-        worker_dropped(w);
+    if (!keeper_submit(w, j))
+        keeper_dropped(w);
 }
 
 void http_history_worker_event(struct history_worker *w, const char *stream, const void *event, size_t size) {
-    if (!worker_submit(w, job_new(JOB_EVENT, stream, event, size)))
-        worker_dropped(w);
+    if (!keeper_submit(w, job_new(JOB_EVENT, stream, event, size)))
+        keeper_dropped(w);
 }
 
 bool http_history_worker_take(struct history_worker *w, const char *stream, const void *reply, size_t size,
@@ -514,7 +514,7 @@ bool http_history_worker_take(struct history_worker *w, const char *stream, cons
         j->reached = done;
         j->user = user;
     }
-    return worker_submit(w, j);
+    return keeper_submit(w, j);
 }
 
 bool http_history_worker_ask(struct history_worker *w, const struct history_question *q,
@@ -525,5 +525,5 @@ bool http_history_worker_ask(struct history_worker *w, const struct history_ques
         j->answered = done;
         j->user = user;
     }
-    return worker_submit(w, j);
+    return keeper_submit(w, j);
 }

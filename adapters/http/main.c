@@ -19,7 +19,7 @@
 #include "base/alloc.h"
 #include "event_ring.h"
 #include "guard.h"
-#include "history.h"
+#include "http_history.h"
 #include "http_log.h"
 #include "http_options.h"
 #include "http_server.h"

@@ -9,7 +9,7 @@
  * request `alerts` from the last number that the history has: at the first status, after each event, and
  * every FETCH_SECONDS, since verdicts and events under a mute are kept without being published. So after a
  * gap of this program, of the stream or of the connection none is missing that the stream still keeps. */
-#include "history.h"
+#include "http_history.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
-/* history.h: samples the figures of the streams once a second and fetches their alerts, for the history; and
- * the requests /history and /history/alerts (handlers.h). */
-#ifndef HTTP_HISTORY_H
-#define HTTP_HISTORY_H
+/* http_history.h: samples the figures of the streams once a second and fetches their alerts, for the history;
+ * and the requests /history and /history/alerts (handlers.h). */
+#ifndef HTTP_HTTP_HISTORY_H
+#define HTTP_HTTP_HISTORY_H
 
 #include "history_worker.h"
 #include "streams.h"
