@@ -296,7 +296,7 @@ void http_history_state(struct http_history *h, struct history_state *out) {
 
 /* ---- requests */
 
-static void history_gone(void *user) {
+static void history_left(void *user) {
     struct history_waiter *w = user;
     w->x = NULL;
 }
@@ -395,7 +395,7 @@ static void history_question(struct exchange *x, struct http_app *app, bool aler
         return;
     }
     h->waiting = w;
-    http_exchange_later(x, ANSWER_SECONDS, history_gone, w);
+    http_exchange_later(x, ANSWER_SECONDS, history_left, w);
 }
 
 void http_history_get(struct exchange *x, struct http_app *app) {
