@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 30
 TEST_SRC := $(filter-out $(LEAVE_OUT),$(wildcard $(addprefix tests/,unit/test_*.c property/test_*.c wire/test_*.c fault/test_*.c)))
 TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
 TEST_OBJ  = $(filter-out $(BUILD)/obj/src/cli/main.o,$(APP_OBJ)) $(patsubst %,$(BUILD)/obj/adapters/mqtt/%.o,join joins log naming) \
-           $(patsubst %,$(BUILD)/obj/adapters/http/%.o,body compress http_log target tokens \
+           $(patsubst %,$(BUILD)/obj/adapters/http/%.o,body compress exposition figures figures_table figures_write http_log target tokens \
            history_point history_db history_store history_alerts history_answer history_worker)
 # An archive, of which each of the 190 programs takes what it needs: half the time of a link, and a tenth of the disk.
 TEST_A    = $(BUILD)/tests.a

@@ -20,5 +20,6 @@ http_handler http_asked_unmute;   /* DELETE /mutes/{mute} */
 http_handler http_events_get;     /* GET /events */
 http_handler http_history_get;    /* GET /history */
 http_handler http_history_get_alerts; /* GET /history/alerts */
+http_handler http_metrics_answer; /* GET /metrics */
 
 #endif
