@@ -17,7 +17,7 @@
 #define OF_ADDRESS_MAX  64
 #define OTHER_FILES     200 /* descriptors for everything else */
 #define CONNECTIONS_LOW 16
-#define FIRST_SECONDS   15.0
+#define FIRST_SECONDS   10.0
 #define IDLE_SECONDS    75.0
 #define HEADERS_SECONDS 10.0
 #define BODY_SECONDS    15.0
