@@ -12,7 +12,7 @@ const struct svi_figure *svi_figure_find(const struct svi_figure *f, int count, 
 
 double svi_figure_value(const struct svi_figure *f, int count, const char *name) {
     f = svi_figure_find(f, count, name);
-    if (!f || f->type == SVI_TEXT)
+    if (!f || f->type == SVI_TEXT || f->type == SVI_PACKED)
         return NAN;
     return f->type == SVI_COUNT ? (double)f->as.count : f->as.number;
 }

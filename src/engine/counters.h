@@ -51,6 +51,8 @@
       "opened so far, by the time that alert.budget goes by")                                                \
     X(ALERT_LEVEL, alert_level, NUMBER, "-log10 p",                                                          \
       "with which a whole row opens an alert under alert.budget")                                            \
+    X(SMALLEST_P_LEVEL, smallest_p_level, NUMBER, "p",                                                       \
+      "at which a row opens an alert: 10^-alert_level under alert.budget, else alert.p")                     \
     X(QUALITY_ALERTS, quality_alerts, COUNT, "alerts", "of quality, opened so far")                          \
     X(QUALITY_ALERT_OPEN, quality_alert_open, COUNT, "alerts", "of quality, open now: 0 or 1")               \
     X(RULE_ALERTS, rule_alerts, COUNT, "alerts", "of rules, opened so far")                                  \

@@ -398,6 +398,10 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_ALERT_BUDGET].number = s->policy.o.a_day;
     of[SVI_COUNTER_ALERTS_PER_DAY].number = svi_alert_policy_alerts_a_day(&s->policy);
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_alert_policy_level(&s->policy);
+    of[SVI_COUNTER_SMALLEST_P_LEVEL].number = !s->on ? NAN
+                                              : svi_alert_policy_is_on(&s->policy)
+                                                  ? pow(10, -svi_alert_policy_level(&s->policy))
+                                                  : e->s->alert_p;
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.alarm.opened;
     of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.alarm.published;
     of[SVI_COUNTER_RULE_ALERTS].count = e->rules->opened;

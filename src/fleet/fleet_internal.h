@@ -105,6 +105,7 @@ struct svi_stream_figures {
     int64_t rate_seen;
     double rate;                  /* samples a second, smoothed; NAN: not known yet */
     struct svi_counters counters; /* of the engine whose figures were requested last */
+    double smallest_p;            /* of other threads since svi_stream_smallest_p was called last */
     struct svi_figure gauges[SVI_GAUGES_MAX];
     int gauge_count;
     struct svi_figure all[SVI_FIGURES_MAX];

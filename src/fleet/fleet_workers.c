@@ -18,6 +18,8 @@
 #include "base/fail.h"
 #include "base/follower.h"
 #include "fleet/fleet_internal.h"
+
+#include <math.h>
 #include "learner/scratch.h"
 #include "wire/event_record.h"
 
@@ -42,6 +44,7 @@ struct task {
     svs_error error;
     struct svi_key_figures figures;
     double time; /* of the engine after it */
+    double smallest_p;
     struct svi_bytes events, scratch;
 };
 
@@ -73,6 +76,8 @@ static void worker_sink(void *user, const struct svi_event *event) {
     const bool asked = s->encoded >> event->topic & 1;
     struct svi_event named = *event;
     named.key = t->entry->name;
+    if (event->topic == SVI_TOPIC_SCORE && event->as.score.judged)
+        t->smallest_p = fmin(t->smallest_p, event->as.score.p); /* reported even where nobody subscribes */
     if (s->common.muted ? !alert : !asked && !alert && event->topic != SVI_TOPIC_ERROR)
         return;
     if (svi_event_record(&named, asked && !alert, &t->scratch, &t->events) != SVS_OK)
@@ -96,6 +101,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
         env.size = t->element.size; /* the list is looked for before the end */
     }
     t->events.size = 0;
+    t->smallest_p = INFINITY;
     t->error.text[0] = '\0';
     /* The engine's sink is the task for the time of this element only. At the end it is that of the fleet
      * again, for commands and passing time. */
@@ -185,6 +191,7 @@ static void task_close(struct svi_fleet *f, struct task *t) {
     struct svi_recorded r;
     size_t at = 0;
     f->stream.arrival = t->now;
+    f->stream.figures.smallest_p = fmin(f->stream.figures.smallest_p, t->smallest_p);
     while (svi_event_recorded(&t->events, &at, &r))
         svi_fleet_send(f, t->entry, &r.event, t->time);
     svi_stream_mutes_time(&f->stream, t->time);

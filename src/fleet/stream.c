@@ -140,6 +140,7 @@ svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, 
     /* Until svi_stream_encode says otherwise all topics have a payload. */
     s->encoded = ~0u;
     s->figures.started = s->figures.rate_since = s->figures.rate = NAN;
+    s->figures.smallest_p = INFINITY;
     svs_code code = svi_entry_init(&s->entry, settings->max_sources, err);
     if (code == SVS_OK && !(s->mutes = svi_mutes_new(err)))
         code = err->code;
@@ -196,6 +197,7 @@ void svi_stream_mute(svi_stream *s, bool muted) {
     if (muted)
         return;
     s->figures.started = s->figures.rate_since = s->figures.rate = NAN;
+    s->figures.smallest_p = INFINITY;
     s->figures.rate_seen = root->kept[SVI_KEPT_SEEN];
     root->out_of_memory_before = root->refused[SVS_NO_MEMORY];
 }

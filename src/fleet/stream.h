@@ -242,6 +242,12 @@ int svi_stream_figures(svi_stream *s, svi_engine *of, double now, const struct s
 /* Sets a figure that is measured outside the stream (queue ages, dropped subscribers, latency quantiles) and
  * published with the stats. `name` must be static. At most SVI_GAUGES_MAX names. */
 void svi_stream_set_gauge(svi_stream *s, const char *name, double value);
+/* The same for a value in msgpack; the bytes must outlive its publication. */
+void svi_stream_set_packed(svi_stream *s, const char *name, const void *bytes, size_t size);
+
+/* The smallest p of samples that other threads scored since the last call, whether or not their events went
+ * to the sink; INFINITY: none. */
+double svi_stream_smallest_p(svi_stream *s);
 
 /* For the stats: the write-ahead takes `fixed` bytes and `share` times the size of the state. */
 void svi_stream_set_kept_memory(svi_stream *s, double share, double fixed);

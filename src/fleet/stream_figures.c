@@ -31,15 +31,29 @@ svs_code svi_stream_lost_key(const svi_stream *s, svs_error *err) {
     return s->lost.code != SVS_OK ? svi_fail(err, s->lost.code, "%s", s->lost.text) : SVS_OK;
 }
 
-void svi_stream_set_gauge(svi_stream *s, const char *name, double value) {
+static void figures_set_gauge(svi_stream *s, struct svi_figure gauge) {
     struct svi_stream_figures *f = &s->figures;
     int i = 0;
-    while (i < f->gauge_count && strcmp(f->gauges[i].name, name) != 0)
+    while (i < f->gauge_count && strcmp(f->gauges[i].name, gauge.name) != 0)
         i++;
     if (i == SVI_GAUGES_MAX)
         return;
     f->gauge_count += i == f->gauge_count;
-    f->gauges[i] = (struct svi_figure){.name = name, .type = SVI_NUMBER, .as.number = value};
+    f->gauges[i] = gauge;
+}
+
+void svi_stream_set_gauge(svi_stream *s, const char *name, double value) {
+    figures_set_gauge(s, (struct svi_figure){.name = name, .type = SVI_NUMBER, .as.number = value});
+}
+
+void svi_stream_set_packed(svi_stream *s, const char *name, const void *bytes, size_t size) {
+    figures_set_gauge(s, (struct svi_figure){.name = name, .type = SVI_PACKED, .as.packed = {bytes, size}});
+}
+
+double svi_stream_smallest_p(svi_stream *s) {
+    const double smallest = s->figures.smallest_p;
+    s->figures.smallest_p = INFINITY;
+    return smallest;
 }
 
 void svi_stream_set_kept_memory(svi_stream *s, double share, double fixed) {

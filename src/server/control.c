@@ -19,6 +19,7 @@
 #include "config/settings_record.h"
 #include "fleet/key_list.h"
 #include "fleet/fleet.h"
+#include "server/addresses.h"
 #include "state/write_ahead.h"
 #include "store/checkpoint_file.h"
 #include "svmstream/svmstream.h"
@@ -70,6 +71,8 @@ static svs_code op_status(struct request *r) {
     for (int i = 0; i < count; i++)
         if (strcmp(f[i].name, "uptime") != 0)
             svi_put_figure(r->reply, &f[i]);
+    if (!keyed)
+        svi_put_addresses(r->reply, r->control->settings);
     svi_put_class_table(r->reply, &classes);
     return SVS_OK;
 }

@@ -511,7 +511,9 @@ static bool settle_some(struct svi_intake *in, struct svi_batch *b, int limit) {
     if (b->done < b->count)
         return false;
     /* The whole batch is settled: its messages waited since it was begun. */
-    svi_latency_add(in->latency, svi_monotonic() - b->began, b->count);
+    const double seconds = svi_monotonic() - b->began;
+    svi_latency_add(in->latency, seconds, b->count);
+    svi_latency_bucket(in->buckets, seconds, b->count);
     intake_clear(in, b);
     return true;
 }

@@ -58,9 +58,10 @@ struct svi_intake {
     struct svi_control *control; /* its write_ahead is NULL if the state is not kept */
     struct svi_access *access;
     struct svi_latency *latency;
-    FILE *log;              /* NULL = quiet */
-    FILE *scores, *refused; /* of rows: scores and refusals as text; NULL = nowhere */
-    int64_t every;          /* of rows: as for svi_live_figures_begin */
+    struct svi_latency_buckets *buckets; /* both of the server */
+    FILE *log;                           /* NULL = quiet */
+    FILE *scores, *refused;              /* of rows: scores and refusals as text; NULL = nowhere */
+    int64_t every;                       /* of rows: as for svi_live_figures_begin */
     int stop; /* of rows: when it becomes readable, a paused reader of scores is no longer waited for */
 
     const struct svi_intake_ops *ops;

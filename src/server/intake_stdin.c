@@ -335,7 +335,9 @@ static svs_code intake_stdin_read(struct svi_intake *in, bool fill, double now, 
     svi_stream_leave_open(r->stream, !svi_settings_keyed(r->settings));
     const svs_code code = r->reader ? text_turn(in, fill, now, err) : msgpack_turn(in, fill, now, err);
     svi_stream_leave_open(r->stream, false);
-    svi_latency_add(in->latency, svi_monotonic() - start, in->rows - before);
+    const double seconds = svi_monotonic() - start;
+    svi_latency_add(in->latency, seconds, in->rows - before);
+    svi_latency_bucket(in->buckets, seconds, in->rows - before);
     intake_stdin_log_note(in);
     /* Scores are written once a turn: a write for each row would dominate the cost of small rows. */
     const svs_code written = svi_score_lines_flush(&r->lines, in->stop, &trouble);

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "server/control.h"
+#include "server/gauges.h"
 #include "server/intake.h"
 #include "server/reload.h"
 #include "server/router.h"
@@ -71,6 +72,7 @@ struct server {
     struct svi_bytes reply, text; /* reply to a request, and its JSON form */
     struct svi_run_log log;
     struct svi_latency latency;
+    struct svi_gauges gauges;
     struct svi_signals signals;
     struct svi_reload reload;
     struct svi_request stopper; /* the request `stop`, once `stopped` is set */
@@ -152,10 +154,11 @@ void svi_server_predict_memory(const struct svi_settings *s, svi_stream *stream,
     svi_stream_set_kept_memory(stream, share, fixed + queues);
 }
 
-static void server_update_figures(struct server *p) {
+static void server_update_figures(struct server *p, bool stats) {
     const bool watched = svi_access_fd(&p->access) >= 0;
     /* Gauges that cost something to compute are set only when somebody is about to read them. */
     svi_intake_figures(&p->intake);
+    svi_gauges_set(&p->gauges, p->stream, svi_monotonic(), stats);
     /* Without a peer watch (no sockets) the number of producers is unknown; one is assumed. */
     svi_server_predict_memory(
         &p->settings, p->stream,
@@ -166,6 +169,7 @@ static void server_update_figures(struct server *p) {
 
 static void server_sink(void *user, const struct svi_event *e) {
     struct server *p = user;
+    svi_gauges_event(&p->gauges, e);
     if (p->out)
         /* out of memory: the event is lost, which subscribers detect by `seq` */
         svi_publisher_publish(p->out, e);
@@ -201,7 +205,7 @@ static void publish_stats(struct server *p, bool due) {
     svi_stream_set_gauge(p->stream, "latency_p99", svi_latency_quantile(l, 0.99));
     svi_stream_set_gauge(p->stream, "turn_mean", l->turns ? (double)l->messages / (double)l->turns : NAN);
     svi_stream_set_gauge(p->stream, "turn_max", (double)l->largest);
-    server_update_figures(p);
+    server_update_figures(p, true);
     /* The latency histogram covers one period between two stats, so it is cleared here. */
     p->latency = (struct svi_latency){0};
     if (p->write_ahead)
@@ -345,7 +349,7 @@ static void server_serve(struct server *p, const zmq_pollitem_t *items) {
     if (items[ITEM_CTL].revents || items[ITEM_ACCESS].revents) /* first: `status` shows these counts */
         report_access(p, server_now(p));
     if (items[ITEM_CTL].revents) {
-        server_update_figures(p);
+        server_update_figures(p, false);
         for (int i = 0; i < TURN_REQUESTS && server_answer(p); i++)
             ;
     }
@@ -443,6 +447,8 @@ static svs_code server_turn(struct server *p, svs_error *err) {
         p->stop = true;
     else
         code = server_take(p, items[ITEM_IN].revents, &took, err);
+    if (code == SVS_OK)
+        svi_gauges_turn(&p->gauges, p->stream, svi_monotonic());
     if (code == SVS_OK)
         code = server_apply_timers(p, err);
     if (code == SVS_OK)
@@ -616,6 +622,7 @@ static svs_code server_build(struct server *p, svs_error *err) {
         return err->code;
     if (svi_settings_two_threads(&p->settings))
         svi_stream_use_threads(p->stream);
+    svi_gauges_begin(&p->gauges, p->stream, svi_monotonic());
     svi_arrival_clock_start(&p->clock);
     SVI_TRY(begin_clock(p, err));
     svi_server_predict_memory(&p->settings, p->stream, 0);
@@ -632,6 +639,7 @@ static svs_code server_build(struct server *p, svs_error *err) {
                                     .control = &p->control,
                                     .access = &p->access,
                                     .latency = &p->latency,
+                                    .buckets = &p->gauges.latency,
                                     .log = p->hooks->log,
                                     .refused = p->hooks->refused,
                                     .every = p->hooks->every,
@@ -686,6 +694,7 @@ static void server_dismantle(struct server *p, svs_code code, const svs_error *e
             ; /* waits for pending output, at most as long as the sockets linger */
     svi_stream_free(&p->stream);
     svi_control_clear(&p->control);
+    svi_gauges_clear(&p->gauges);
     svi_bytes_clear(&p->record);
     svi_bytes_clear(&p->reply);
     svi_bytes_clear(&p->text);

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "store/io.h"
 #include "fleet/fleet.h"
 #include "state/recovery.h"
 #include "store/key_files.h"
@@ -534,6 +535,10 @@ void svi_write_ahead_memory(double turn, double *share, double *fixed) {
 void svi_write_ahead_figures(const svi_write_ahead *w) {
     const uint64_t number = svi_journal_position(w->journal).number,
                    durable = svi_journal_durable(w->journal);
+    int64_t free, size;
+    svi_disk_bytes(w->dir.fd, &free, &size);
+    svi_stream_set_gauge(w->stream, "disk_free", free >= 0 ? (double)free : NAN);
+    svi_stream_set_gauge(w->stream, "disk_size", size >= 0 ? (double)size : NAN);
     svi_stream_set_gauge(w->stream, "journal_records", (double)number);
     svi_stream_set_gauge(w->stream, "journal_bytes", (double)svi_journal_bytes(w->journal));
     svi_stream_set_gauge(w->stream, "journal_undurable", (double)(number - durable));

@@ -130,6 +130,13 @@ int64_t svi_free_bytes(const char *dir) {
     return (int64_t)((uint64_t)s.f_bavail * s.f_frsize);
 }
 
+void svi_disk_bytes(int fd, int64_t *free, int64_t *size) {
+    struct statvfs s;
+    const bool known = fstatvfs(fd, &s) == 0;
+    *free = known ? (int64_t)((uint64_t)s.f_bavail * s.f_frsize) : -1;
+    *size = known ? (int64_t)((uint64_t)s.f_blocks * s.f_frsize) : -1;
+}
+
 svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64_t wanted, int error) {
     if (no_descriptor(error))
         return svi_fail_file(err, SVS_DISK_FULL, dir, name, "cannot be opened for now: %s; raise that limit",

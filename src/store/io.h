@@ -35,6 +35,8 @@ svs_code svi_fail_io(svs_error *err, const char *dir, const char *name, const ch
 
 /* Free bytes for this process on the file system of a directory; -1: not known. */
 int64_t svi_free_bytes(const char *dir);
+/* The same, and the size of the file system, of an open folder. -1: not known. */
+void svi_disk_bytes(int fd, int64_t *free, int64_t *size);
 
 /* SVS_DISK_FULL with the bytes wanted and the bytes free, or the limit that is reached. */
 svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64_t wanted, int error);

@@ -24,6 +24,8 @@ void svi_put_figure(struct svi_pack *p, const struct svi_figure *f) {
         svi_pack_int(p, f->as.count);
     else if (f->type == SVI_NUMBER)
         svi_pack_real(p, f->as.number);
+    else if (f->type == SVI_PACKED)
+        svi_pack_raw(p, f->as.packed.bytes, f->as.packed.size);
     else if (f->as.text)
         svi_pack_text(p, f->as.text);
     else

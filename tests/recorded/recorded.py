@@ -46,6 +46,7 @@ LIVE = re.compile(r" +(rows .* memory|\d+ .*M)$")
 EXEMPT = {
     "epoch", "run", "uptime", "seconds", "memory_predicted", "rate", "milliseconds", "refit_milliseconds", "checkpoint_milliseconds",
     "journal_age", "journal_bytes", "journal_records", "journal_undurable", "checkpoint_age", "checkpoints", "latency_p50", "latency_p99", "turn_mean", "turn_max",
+    "latency_buckets", "smallest_p", "idle", "disk_free", "disk_size", "addresses", "curve",
     "in", "out", "ctl", "state.dir", "error", "reason", "refit_error", "novelty_error", "connections",
 }
 # Results that go on from a checkpoint: another version of the program makes the model from its samples again, in other coordinates.
