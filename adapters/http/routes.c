@@ -6,6 +6,9 @@
     { "stream", "string", "name of the stream; needed only where several are shown" }
 #define KEY                                                                                                  \
     { "key", "string", "key of a stream that has some" }
+#define ROWS                                                                                                 \
+    "application/json, application/x-ndjson, application/jsonl, text/csv, application/msgpack, "             \
+    "application/x-msgpack"
 #define MAP "application/json, application/msgpack, application/x-msgpack"
 
 static const struct http_parameter of_stream[] = {STREAM, {0}};
@@ -51,13 +54,27 @@ static const struct http_parameter of_history[] = {
     STREAM,
     FROM,
     TO,
-    {"step", "string", "seconds from point to point (or 10min, 1h); else the finest with at most 1500 points"},
+    {"step", "string",
+     "seconds from point to point (or 10min, 1h); else the finest with at most 1500 points"},
     {0}};
 static const struct http_parameter of_past[] = {STREAM, FROM, TO, {0}};
+
+static const struct http_parameter of_samples[] = {
+    STREAM,
+    {"src", "string", "name of the source whose rows are numbered; with n"},
+    {"n", "integer", "number of the first row within src"},
+    {"scores", "boolean", "false: no prediction for each row"},
+    {0}};
 
 /* Handlers of one subject stand together, in the order of /openapi.json. */
 const struct http_route http_routes[] = {
     {"GET", "/openapi.json", 0, http_openapi_answer, "this description", NULL, NULL, "application/json"},
+    {"GET", "/streams", ROLE_WATCH, http_shown_streams,
+     "the streams shown, with a sentence about each and about all", NULL, NULL, MAP},
+    {"GET", "/readyz", 0, http_shown_ready, "200 while every stream is ready, else 503 with the reasons",
+     NULL, NULL, "text/plain"},
+    {"GET", "/errors", ROLE_WATCH, http_shown_errors, "what was refused, by error code", of_stream, NULL,
+     MAP},
     {"GET", "/status", ROLE_WATCH, http_asked_status, "counters, quality and figures of the stream", of_key,
      NULL, MAP},
     {"GET", "/keys", ROLE_WATCH, http_asked_keys, "the keys of a stream, the worst first", of_keys, NULL,
@@ -74,11 +91,15 @@ const struct http_route http_routes[] = {
     {"POST", "/mutes", ROLE_CONTROL, http_asked_mute, "holds back alerts: {\"for\": \"2h\", \"key\": \"m1\"}",
      of_stream, "application/json", MAP},
     {"DELETE", "/mutes/{mute}", ROLE_CONTROL, http_asked_unmute, "ends a mute", of_stream, NULL, MAP},
+    {"POST", "/samples", ROLE_SEND, http_samples_post,
+     "rows to learn, acknowledged, with the prediction for each made before it was learned", of_samples, ROWS,
+     MAP},
     {"GET", "/events", ROLE_WATCH, http_events_get, "server-sent events: the lines of `watch --json`",
      of_events, NULL, "text/event-stream"},
-    {"GET", "/history", ROLE_WATCH, http_history_get, "figures of the past", of_history, NULL, "application/json"},
-    {"GET", "/history/alerts", ROLE_WATCH, http_history_get_alerts, "alerts of the past, the newest first", of_past,
-     NULL, "application/json"},
+    {"GET", "/history", ROLE_WATCH, http_history_get, "figures of the past", of_history, NULL,
+     "application/json"},
+    {"GET", "/history/alerts", ROLE_WATCH, http_history_get_alerts, "alerts of the past, the newest first",
+     of_past, NULL, "application/json"},
     {"GET", "/metrics", ROLE_WATCH, http_metrics_answer,
      "the figures of all streams and of the adapter, for Prometheus", NULL, NULL,
      "application/openmetrics-text, text/plain"},

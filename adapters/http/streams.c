@@ -28,6 +28,9 @@
 #define QUEUE          5000 /* events that may wait in a socket */
 #define AT_ONCE        500  /* events taken before other work is looked at */
 #define LISTENERS      8
+#define PUSHED         1000      /* messages to in.mode pull that libzmq may hold */
+#define LINGER_MS      1000      /* for these, at the end */
+#define MESSAGE_MAX    (1 << 20) /* bytes, where the stream has not reported its limit */
 
 struct listener {
     http_on_status *on_status;
@@ -60,20 +63,29 @@ static void stream_dial(const char *address, const char *dialled, char out[SVI_A
         snprintf(out, SVI_ADDRESS_MAX, "%s", address);
 }
 
-/* The address of `which` ("in", "out"): as given, else as the status reports it. *pull: its mode is not
- * router. False: it is not known, or there is no such socket. */
+/* The address of `which` ("in", "out"): as given, else as the status reports it. False: it is not known, or
+ * there is no such socket. */
 static bool stream_address(const struct http_stream *s, const char *which, const char *given,
-                           char out[SVI_ADDRESS_MAX], bool *pull) {
+                           char out[SVI_ADDRESS_MAX]) {
     char address[SVI_ADDRESS_MAX];
-    const struct http_view entry = http_view_key(http_view_key(http_stream_status(s), "addresses"), which);
-    const struct http_view config = http_view_key(http_stream_config(s), "config");
-    *pull = entry.at ? !http_view_is(entry, "mode", "router")
-                     : config.at && !http_view_is(config, "in.mode", "router");
-    http_view_text(entry, "address", address, sizeof address);
+    const struct http_view addresses = http_view_key(http_stream_status(s), "addresses");
+    http_view_text(http_view_key(addresses, which), "address", address, sizeof address);
     snprintf(out, SVI_ADDRESS_MAX, "%s", given ? given : "");
     if (!given && *address)
         stream_dial(address, s->option->ctl, out);
     return *out;
+}
+
+/* How samples can be sent: as the status reports it, else as the settings do. */
+static enum http_in_mode stream_in_mode(const struct http_stream *s) {
+    const struct http_view in = http_view_key(http_view_key(http_stream_status(s), "addresses"), "in");
+    char mode[20];
+    http_view_text(in, "mode", mode, sizeof mode);
+    if (!*mode)
+        http_view_text(http_view_key(http_stream_config(s), "config"), "in.mode", mode, sizeof mode);
+    return strcmp(mode, "router") == 0 ? HTTP_IN_ROUTER
+           : strcmp(mode, "pull") == 0 ? HTTP_IN_PULL
+                                       : HTTP_IN_UNKNOWN;
 }
 
 /* ---- events */
@@ -97,25 +109,56 @@ static void stream_close_events(struct http_stream *s) {
     s->out[0] = '\0';
 }
 
+static void stream_close_push(struct http_stream *s) {
+    svi_socket_close(&s->push);
+    s->pushed[0] = '\0';
+}
+
+/* The socket of in.mode pull. IMMEDIATE: nothing is queued while nobody is connected, so a message that was
+ * taken has a connection to go to. */
+static void stream_open_push(struct http_stream *s, const char *address) {
+    const struct svi_socket_plan plan = {"in", ZMQ_PUSH, false, PUSHED, LINGER_MS, -1, 0};
+    const int immediate = 1;
+    svs_error err;
+    stream_close_push(s);
+    strcpy(s->pushed, address);
+    if (!(s->push = svi_socket_new(s->all->context, &plan, &err)) ||
+        zmq_setsockopt(s->push, ZMQ_IMMEDIATE, &immediate, sizeof immediate) != 0 ||
+        svi_socket_connect(s->push, &plan, &s->identity, address, &err) != SVS_OK)
+        stream_close_push(s);
+}
+
+/* The socket for samples, of the type that the mode calls for. */
+static void stream_connect_in(struct http_stream *s) {
+    char address[SVI_ADDRESS_MAX];
+    svs_error err;
+    const bool known = stream_address(s, "in", s->option->in, address);
+    s->in_mode = known ? stream_in_mode(s) : HTTP_IN_UNKNOWN;
+    const bool router = s->in_mode == HTTP_IN_ROUTER, pull = s->in_mode == HTTP_IN_PULL;
+    if (s->in.setting && (!router || strcmp(address, s->in.address) != 0))
+        http_asks_close(&s->in);
+    if (router && !s->in.setting &&
+        http_asks_open(&s->in, s->all->context, "in", address, &s->identity, IN_AT_ONCE, &s->all->bytes,
+                       &err) != SVS_OK)
+        http_asks_close(&s->in);
+    if (pull && (!s->push || strcmp(address, s->pushed) != 0))
+        stream_open_push(s, address);
+    else if (!pull && s->push)
+        stream_close_push(s);
+}
+
 /* Connects to the sockets that the status names, if it is another address than before. A failure leaves them
  * closed, and the next status tries again. */
 static void stream_connect(struct http_stream *s) {
     char address[SVI_ADDRESS_MAX];
     svs_error err;
-    bool pull;
-    if (stream_address(s, "out", s->option->out, address, &pull) && strcmp(address, s->out) != 0) {
+    if (stream_address(s, "out", s->option->out, address) && strcmp(address, s->out) != 0) {
         stream_close_events(s);
         strcpy(s->out, address);
         if (stream_open_events(s, &err) != SVS_OK)
             stream_close_events(s);
     }
-    const bool known = stream_address(s, "in", s->option->in, address, &s->pull);
-    if (s->in.setting && (!known || s->pull || strcmp(address, s->in.address) != 0))
-        http_asks_close(&s->in);
-    if (known && !s->pull && !s->in.setting &&
-        http_asks_open(&s->in, s->all->context, "in", address, &s->identity, IN_AT_ONCE, &s->all->bytes,
-                       &err) != SVS_OK)
-        http_asks_close(&s->in);
+    stream_connect_in(s);
 }
 
 /* ---- status */
@@ -155,8 +198,14 @@ static void stream_on_status(void *user, const void *reply, size_t size, const c
     s->answered = svi_monotonic();
     s->status_time = svi_wall_clock();
     s->epoch = http_view_unsigned(http_stream_status(s), "epoch", 0);
+    const double declined = http_view_number(http_stream_status(s), "declined", 0);
+    if (declined > s->declined)
+        s->declined_at = s->answered;
+    s->declined = declined;
     if (s->epoch != epoch || s->state != HTTP_STREAM_LIVE)
         s->config_due = 0;
+    if (s->epoch != epoch)
+        memset(s->errors, 0, sizeof s->errors);
     s->state = HTTP_STREAM_LIVE;
     stream_name(s);
     stream_connect(s);
@@ -171,6 +220,26 @@ static void stream_on_config(void *user, const void *reply, size_t size, const c
     s->config_asked = false;
     if (!why && http_view_true(http_view_of(reply, size), "ok"))
         stream_keep(&s->config, reply, size);
+    stream_connect_in(s);
+}
+
+static void stream_on_hello(void *user, const void *reply, size_t size, const char *why) {
+    struct http_stream *s = user;
+    if (!why && http_view_true(http_view_of(reply, size), "ok"))
+        stream_keep(&s->hello, reply, size);
+}
+
+/* Says hello over each new connection for samples: the reply has the delivery level and the largest message.
+ * It begins no source. */
+static void stream_greet(struct http_stream *s) {
+    static const uint8_t hello[] = "\x82\xa2op\xa5hello\xa3src\xaesvmstream-http";
+    if (!s->in.setting || !s->in.connected) {
+        s->hello_asked = false;
+        s->hello.size = 0;
+    } else if (!s->hello_asked) {
+        s->hello_asked = true;
+        http_asks_put(&s->in, hello, sizeof hello - 1, PATIENCE, stream_on_hello, s);
+    }
 }
 
 /* Asks for status and settings when it is time. One question at a time: a slow stream gets no queue of them.
@@ -178,19 +247,20 @@ static void stream_on_config(void *user, const void *reply, size_t size, const c
 static void stream_poll(struct http_stream *s, double now) {
     static const uint8_t status[] = "\x81\xa2op\xa6status", config[] = "\x81\xa2op\xa6"
                                                                        "config";
-    if (now >= s->status_due) {
-        s->status_due = fmax(s->status_due + STATUS_SECONDS, now);
-        if (!s->status_asked && s->ctl.connected) {
-            s->status_asked = true;
-            http_asks_put(&s->ctl, status, sizeof status - 1, PATIENCE, stream_on_status, s);
-        }
+    /* A new connection is asked at once. */
+    if (!s->ctl.connected) {
+        s->status_due = s->config_due = 0;
+        return;
     }
-    if (now >= s->config_due) {
+    if (now >= s->status_due && !s->status_asked) {
+        s->status_due = fmax(s->status_due + STATUS_SECONDS, now);
+        s->status_asked = true;
+        http_asks_put(&s->ctl, status, sizeof status - 1, PATIENCE, stream_on_status, s);
+    }
+    if (now >= s->config_due && !s->config_asked) {
         s->config_due = now + CONFIG_SECONDS;
-        if (!s->config_asked && s->ctl.connected) {
-            s->config_asked = true;
-            http_asks_put(&s->ctl, config, sizeof config - 1, PATIENCE, stream_on_config, s);
-        }
+        s->config_asked = true;
+        http_asks_put(&s->ctl, config, sizeof config - 1, PATIENCE, stream_on_config, s);
     }
 }
 
@@ -255,6 +325,8 @@ void http_streams_close(struct http_streams **all) {
         http_asks_close(&s->ctl);
         http_asks_close(&s->in);
         stream_close_events(s);
+        stream_close_push(s);
+        svi_bytes_clear(&s->hello);
         svi_bytes_clear(&s->status);
         svi_bytes_clear(&s->config);
         svi_identity_wipe(&s->identity);
@@ -312,9 +384,23 @@ double http_streams_wait(const struct http_streams *all) {
     double due = HUGE_VAL;
     for (int i = 0; i < all->count; i++) {
         const struct http_stream *s = &all->stream[i];
-        due = fmin(due, fmin(s->status_due, fmin(http_asks_due(&s->ctl), http_asks_due(&s->in))));
+        due = fmin(due, fmin(http_asks_due(&s->ctl), http_asks_due(&s->in)));
+        if (s->ctl.connected && !s->status_asked)
+            due = fmin(due, s->status_due);
     }
     return fmax(0, due - svi_monotonic());
+}
+
+static void stream_note_error(struct http_stream *s, const struct subscription_event *e) {
+    const struct http_view event = http_view_of(e->payload, e->size);
+    char name[40];
+    const svs_code code = svi_code_by_name(http_view_text(event, "code", name, sizeof name));
+    struct http_last_error *last = &s->errors[code];
+    const int64_t count = http_view_integer(event, "count", last->count + 1);
+    /* A key of a stream counts for itself: the stream's own count is in its status. */
+    last->count = count > last->count ? count : last->count;
+    last->ts = http_view_number(event, "ts", 0);
+    http_view_text(event, "reason", last->reason, sizeof last->reason);
 }
 
 static void stream_take_events(struct http_stream *s, struct subscription *from) {
@@ -322,6 +408,8 @@ static void stream_take_events(struct http_stream *s, struct subscription *from)
     struct subscription_event event;
     for (int n = 0; n < AT_ONCE && from->socket && subscription_next(from, &event); n++) {
         s->lost += event.lost;
+        if (event.kind == SVI_TOPIC_ERROR)
+            stream_note_error(s, &event);
         for (int i = 0; i < all->listeners; i++)
             if (all->listener[i].on_event)
                 all->listener[i].on_event(all->listener[i].user, s, &event);
@@ -335,6 +423,7 @@ static void stream_turn(struct http_stream *s, double now) {
         stream_silent(s);
     stream_take_events(s, &s->events);
     stream_take_events(s, &s->scores);
+    stream_greet(s);
     stream_poll(s, now);
 }
 
@@ -357,6 +446,27 @@ void http_stream_send(struct http_stream *s, const void *message, size_t size, d
         http_asks_put(&s->in, message, size, timeout, done, user);
     else
         done(user, NULL, 0, http_why_absent);
+}
+
+bool http_stream_push(struct http_stream *s, const void *message, size_t size) {
+    return s->push && zmq_send(s->push, message, size, ZMQ_DONTWAIT) >= 0;
+}
+
+size_t http_stream_max_message(const struct http_stream *s) {
+    const struct http_view hello = http_view_of(s->hello.data, s->hello.size),
+                           config = http_view_key(http_stream_config(s), "config");
+    int64_t most = s->hello.size > 0 ? http_view_integer(hello, "max_message", 0) : 0;
+    if (most <= 0)
+        most = http_view_integer(config, "max.message", MESSAGE_MAX);
+    return most > 0 ? (size_t)most : MESSAGE_MAX;
+}
+
+char *http_stream_delivery(const struct http_stream *s, char out[24]) {
+    if (s->in_mode == HTTP_IN_PULL)
+        return strcpy(out, "at-most-once");
+    out[0] = '\0';
+    return s->hello.size > 0 ? http_view_text(http_view_of(s->hello.data, s->hello.size), "delivery", out, 24)
+                             : out;
 }
 
 void http_stream_want(struct http_stream *s, enum svi_topic kind, int change) {

@@ -19,25 +19,44 @@ enum http_stream_state {
     HTTP_STREAM_SILENT /* it has answered before, and does not now */
 };
 
+/* The newest error of a code; zeros: none so far. */
+struct http_last_error {
+    int64_t count;
+    double ts;
+    char reason[SVS_ERROR_TEXT];
+};
+
+enum http_in_mode {
+    HTTP_IN_UNKNOWN, /* not known yet, or nothing can be sent to it */
+    HTTP_IN_ROUTER,
+    HTTP_IN_PULL /* samples are not acknowledged */
+};
+
 struct http_stream {
     const struct http_stream_option *option;
     struct svi_identity identity; /* for all of its sockets */
     int index;                    /* in the order of the command line */
     char name[SVI_ADDRESS_MAX];   /* unique; until it is known: the address ctl */
     enum http_stream_state state;
-    struct svi_bytes status; /* the last reply to status, a msgpack map; size 0: none yet */
-    struct svi_bytes config; /* the last reply to config */
-    double answered;         /* svi_monotonic of the last status */
-    double status_time;      /* the same by the wall clock, seconds since 1970 */
-    double silent_since;     /* wall clock; of state silent */
-    uint64_t epoch;          /* of the last status */
-    int64_t lost;            /* events that were published and did not arrive */
+    struct svi_bytes status;      /* the last reply to status, a msgpack map; size 0: none yet */
+    struct svi_bytes config;      /* the last reply to config */
+    double answered;              /* svi_monotonic of the last status */
+    double status_time;           /* the same by the wall clock, seconds since 1970 */
+    double silent_since;          /* wall clock; of state silent */
+    uint64_t epoch;               /* of the last status */
+    double declined, declined_at; /* of the status; svi_monotonic of its last increase, 0: none */
+    int64_t lost;                 /* events that were published and did not arrive */
     struct http_streams *all;
-    struct http_asks ctl, in;           /* in: without an address until it is known */
-    bool pull;                          /* in.mode is not router: samples are not acknowledged */
+    struct http_asks ctl, in; /* in: without an address until it is known */
+    enum http_in_mode in_mode;
+    void *push;                   /* the socket of in.mode pull; NULL: not connected */
+    char pushed[SVI_ADDRESS_MAX]; /* its address */
+    struct svi_bytes hello;       /* the reply to hello over `in`; size 0: none on this connection */
+    bool hello_asked;
     struct subscription events, scores; /* scores have a socket of their own: they push out no alert */
     char out[SVI_ADDRESS_MAX];          /* address that both are connected to */
     int wanted[SVI_TOPIC_COUNT];
+    struct http_last_error errors[SVS_CODE_COUNT]; /* by code, of this epoch */
     double status_due, config_due;
     bool status_asked, config_asked;
 };
@@ -78,6 +97,13 @@ void http_stream_ask(struct http_stream *s, const void *request, size_t size, do
 /* A message to `in` of a stream with in.mode router. */
 void http_stream_send(struct http_stream *s, const void *message, size_t size, double timeout,
                       http_reply *done, void *user);
+
+/* A message to `in` of a stream with in.mode pull. False: it takes nothing now. */
+bool http_stream_push(struct http_stream *s, const void *message, size_t size);
+
+/* The largest message that the stream accepts, bytes, and its delivery level ("" while it is not known). */
+size_t http_stream_max_message(const struct http_stream *s);
+char *http_stream_delivery(const struct http_stream *s, char out[24]);
 
 /* One more (1) or one less (-1) that wants the events of this kind. */
 void http_stream_want(struct http_stream *s, enum svi_topic kind, int change);
