@@ -307,11 +307,19 @@ void svi_request_close(struct svi_request *r) {
     zmq_msg_close(&r->body);
 }
 
-bool svi_request_reply(void *router, struct svi_request *r, const void *bytes, size_t length) {
+static bool request_send_route(void *router, struct svi_request *r) {
     for (int i = 0; i < r->route_count; i++)
         if (zmq_msg_send(&r->route[i], router, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
             return false;
-    return zmq_send(router, bytes, length, ZMQ_DONTWAIT) >= 0;
+    return true;
+}
+
+bool svi_request_reply_message(void *router, struct svi_request *r, zmq_msg_t *m) {
+    return request_send_route(router, r) && zmq_msg_send(m, router, ZMQ_DONTWAIT) >= 0;
+}
+
+bool svi_request_reply(void *router, struct svi_request *r, const void *bytes, size_t length) {
+    return request_send_route(router, r) && zmq_send(router, bytes, length, ZMQ_DONTWAIT) >= 0;
 }
 
 /* Earlier frames are counted and dropped: those in front of the last one are routing, or excess of a peer

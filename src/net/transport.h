@@ -88,6 +88,7 @@ void svi_request_close(struct svi_request *r);
 
 /* Sends a reply along the route, without waiting. False: the peer has left, or does not read its replies. */
 bool svi_request_reply(void *router, struct svi_request *r, const void *bytes, size_t length);
+bool svi_request_reply_message(void *router, struct svi_request *r, zmq_msg_t *m); /* false: m is kept */
 
 /* Takes the next message and leaves its last frame in `m` (initialised). `frames` may be NULL. False: none is
  * waiting. */

@@ -127,7 +127,9 @@ svs_code svi_intake_new(struct svi_intake *in, svs_error *err) {
     in->second = intake_new_batch(in->ops->slot);
     in->held_reply = svi_alloc_array(TURN_MESSAGES, sizeof *in->held_reply);
     in->later = svi_alloc_array(TURN_MESSAGES, sizeof *in->later);
-    if (intake_has_batch(in->first) && intake_has_batch(in->second) && in->held_reply && in->later)
+    in->quota = svi_reply_quota_new();
+    if (intake_has_batch(in->first) && intake_has_batch(in->second) && in->held_reply && in->later &&
+        in->quota)
         return SVS_OK;
     return svi_fail_memory(err, "the messages of a turn");
 }
@@ -162,6 +164,7 @@ void svi_intake_free(struct svi_intake *in) {
     intake_free_batch(in, in->second);
     svi_free(in->held_reply);
     svi_free(in->later);
+    svi_reply_quota_leave(&in->quota);
     svi_bytes_clear(&in->held_bytes);
     svi_bytes_clear(&in->reply);
     svi_bytes_clear(&in->text);
@@ -438,6 +441,8 @@ static void intake_settle(struct svi_intake *in, struct svi_batch *b, int i) {
     if (verdict > ANSWER && !reported && !b->full) /* check_space reports a full disk */
         intake_refuse(in, env, why, b->now);
     in->declined += declined;
+    if (env->reply == SVI_REPLY_SCORE && !in->ops->admits(in, intake_slot(in, b, i)))
+        env->reply = SVI_REPLY_WITHHELD;
     /* Three outcomes: declined with a reason, answered without a change, or applied. */
     svs_code code = why                 ? svi_router_decline(in->control, env, why, &in->reply)
                     : verdict == ANSWER ? svi_router_answer(in->control, env, &in->reply)

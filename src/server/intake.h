@@ -14,6 +14,7 @@
 #include <zmq.h>
 
 #include "net/access.h"
+#include "net/reply_quota.h"
 #include "server/latency.h"
 #include "server/control.h"
 
@@ -37,6 +38,7 @@ struct svi_intake_ops {
     struct svi_sender (*sender)(void *slot);
     /* false: the reply is lost */
     bool (*reply)(struct svi_intake *in, void *slot, const void *bytes, size_t size);
+    bool (*admits)(const struct svi_intake *in, void *slot); /* may the sender be given a large reply? */
     void (*release)(void *slot);
     int (*queue)(const struct svi_settings *s); /* messages of one peer that the transport may queue */
 
@@ -71,6 +73,7 @@ struct svi_intake {
 
     /* messages */
     bool replies;                     /* each message gets a reply */
+    struct svi_reply_quota *quota;    /* of these */
     struct svi_batch *first, *second; /* the second waits for its sync while the first takes effect */
     double cost;                      /* recent seconds a byte */
     double each;                      /* recent seconds a message, settling only */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/fnv.h"
 
 #define QUEUE         1000 /* messages queued for one producer, and the bytes they may take */
 #define QUEUE_BYTES   (64 * 1024 * 1024)
@@ -83,8 +84,21 @@ static struct svi_sender intake_zmq_sender(void *slot) {
     return from;
 }
 
+/* Routing ids are assigned by our socket, so a peer cannot choose whose part of the quota it shares. */
+static uint64_t intake_zmq_peer(void *slot) {
+    struct svi_request *r = slot;
+    return r->route_count > 0 ? svi_fnv(SVI_FNV_SEED, zmq_msg_data(&r->route[0]), zmq_msg_size(&r->route[0]))
+                              : 0;
+}
+
 static bool intake_zmq_reply(struct svi_intake *in, void *slot, const void *bytes, size_t size) {
-    return svi_request_reply(in->own, slot, bytes, size);
+    if (size <= SVI_REPLY_SMALL)
+        return svi_request_reply(in->own, slot, bytes, size);
+    return svi_reply_quota_send(in->quota, intake_zmq_peer(slot), in->own, slot, bytes, size);
+}
+
+static bool intake_zmq_admits(const struct svi_intake *in, void *slot) {
+    return svi_reply_quota_admits(in->quota, intake_zmq_peer(slot));
 }
 
 static void intake_zmq_release(void *slot) {
@@ -98,5 +112,6 @@ const struct svi_intake_ops svi_intake_zmq = {.open = intake_zmq_open,
                                               .take = intake_zmq_take,
                                               .sender = intake_zmq_sender,
                                               .reply = intake_zmq_reply,
+                                              .admits = intake_zmq_admits,
                                               .release = intake_zmq_release,
                                               .queue = intake_zmq_queue};

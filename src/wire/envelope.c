@@ -317,6 +317,8 @@ svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err)
 svs_code svi_envelope_check_reply(const struct svi_envelope *e, svs_error *err) {
     struct svi_item item;
     char text[40];
+    if (e->reply == SVI_REPLY_WITHHELD)
+        return svi_fail(err, SVS_LIMIT, "replies with scores wait to be read: read them first");
     if (e->reply != SVI_REPLY_UNKNOWN)
         return SVS_OK;
     svi_item_read(e->asked, &item);

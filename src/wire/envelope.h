@@ -54,7 +54,8 @@ struct svi_element {
 enum svi_reply_kind {
     SVI_REPLY_PLAIN = 0, /* the acknowledgement */
     SVI_REPLY_SCORE,     /* and the score of each element */
-    SVI_REPLY_UNKNOWN    /* another word or type, at `asked` */
+    SVI_REPLY_UNKNOWN,   /* another word or type, at `asked` */
+    SVI_REPLY_WITHHELD   /* set by the intake: the scores would wait for a sender that does not read */
 };
 
 struct svi_envelope {
@@ -105,7 +106,7 @@ static inline bool svi_envelope_numbered(const struct svi_envelope *e) {
 /* Are src and n usable, or both absent? SVS_MISSING_SOURCE with the reason. */
 svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err);
 
-/* Does `reply` ask for something that is known, or for nothing? SVS_WRONG_TYPE with the reason. */
+/* Can `reply` be given what it asks for? SVS_WRONG_TYPE, SVS_LIMIT (withheld), with the reason. */
 svs_code svi_envelope_check_reply(const struct svi_envelope *e, svs_error *err);
 
 /* Finds the keys of the element at `at` and checks its form. Returns its end, or NULL if the form is bad.
