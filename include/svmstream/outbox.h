@@ -101,6 +101,12 @@ typedef struct svs_outbox_options {
     /* Called with the fate of samples; may be NULL. It must not call the outbox except svs_outbox_status. */
     void (*tell)(void *user, const svs_outbox_event *event);
     void *user;
+    /* NULL (the default): scores are not asked for. Else each message asks for them, and this is called
+     * during svs_outbox_reply with the score of each sample that was taken: a msgpack map with the keys of a
+     * score event, valid until it returns. A sample has no score if it was refused, if its reply was lost
+     * with a connection, or if the scores of its message do not fit a reply. It must not call the outbox. Not
+     * for SVS_OUTBOX_SENT. */
+    void (*score)(void *user, int64_t sample, const void *map, size_t size);
 } svs_outbox_options;
 
 /* The state of an outbox. Sample numbers are those of svs_outbox_wanted. */
@@ -162,8 +168,8 @@ SVS_API int64_t svs_outbox_wanted(const svs_outbox *box);
 
 /* Puts in one sample (or command): a msgpack map without `src` and `n`, copied. SVS_LIMIT: full for now.
  * SVS_UNAVAILABLE: with `replay`, before svs_outbox_wanted is known. Never to be sent: SVS_TOO_LARGE (for
- * `message`), SVS_DUPLICATE_KEY (`src` or `n`), SVS_WRONG_TYPE (no map), SVS_EMPTY, SVS_NOT_MSGPACK,
- * SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP. SVS_NO_MEMORY. */
+ * `message`), SVS_DUPLICATE_KEY (`src`, `n`, or `reply` where scores are asked for), SVS_WRONG_TYPE (no map),
+ * SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP. SVS_NO_MEMORY. */
 SVS_API svs_code svs_outbox_put(svs_outbox *box, const void *bytes, size_t length, svs_error *err);
 
 /* Makes space when newer samples matter more: drops the oldest sample that the process cannot have yet; the

@@ -25,6 +25,7 @@
 #include "wire/pack.h"
 
 #define OVERHEAD 96 /* bytes that a message adds: headers, src, n */
+#define REPLY    12 /* and `reply` */
 #define HEADER   5  /* bytes that each further sample of a batch adds */
 
 void svs_outbox_defaults(svs_outbox_options *o) {
@@ -57,6 +58,9 @@ static svs_code outbox_check_options(const svs_outbox_options *o, svs_error *err
         if (!(rows[i].value >= rows[i].low && rows[i].value <= rows[i].high))
             return svi_fail(err, SVS_INVALID, "%s of an outbox is %g; from %g to %g is possible",
                             rows[i].name, rows[i].value, rows[i].low, rows[i].high);
+    if (o->score && o->release == SVS_OUTBOX_SENT)
+        return svi_fail(err, SVS_INVALID,
+                        "scores come with replies, which an outbox that only sends has not");
     size_t length = o->src ? strlen(o->src) : 0;
     if (length < 1 || length > SVS_NAME_MAX || !svi_utf8_valid(o->src, length))
         return svi_fail(err, SVS_MISSING_SOURCE, "src must be a name of 1 to %d bytes of UTF-8",
@@ -105,11 +109,15 @@ int64_t svs_outbox_wanted(const svs_outbox *b) {
     return b->o.replay && !b->met ? -1 : b->first + b->store.count;
 }
 
+static size_t outbox_overhead(const svs_outbox *b) {
+    return OVERHEAD + (b->o.score ? REPLY : 0) + b->columns.size;
+}
+
 static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32_t pairs, svs_error *err) {
     if (svs_outbox_wanted(b) < 0)
         return svi_fail(err, SVS_UNAVAILABLE, "it is not known yet which sample the process wants");
     /* The columns go with every message, so a single sample must fit together with them. */
-    if (size + b->columns.size + OVERHEAD > (size_t)b->o.message)
+    if (size + outbox_overhead(b) > (size_t)b->o.message)
         return svi_fail(err, SVS_TOO_LARGE,
                         "the sample has %zu bytes, the names of its columns %zu, a message %lld at most",
                         size, b->columns.size, (long long)b->o.message);
@@ -141,6 +149,8 @@ svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_err
         svi_item_read(at, &key);
         if (svi_item_is(&key, "src") || svi_item_is(&key, "n"))
             return svi_fail(err, SVS_DUPLICATE_KEY, "src and n are put in by the outbox");
+        if (b->o.score && svi_item_is(&key, "reply"))
+            return svi_fail(err, SVS_DUPLICATE_KEY, "reply is put in by an outbox that asks for scores");
         svi_walk(&at, end, SVI_DEPTH_MAX);
         svi_walk(&at, end, SVI_DEPTH_MAX);
     }
@@ -327,12 +337,12 @@ static void outbox_advance(svs_outbox *b, double now) {
     }
 }
 
-/* Packs as many of the unsent samples as one message may hold; only the first carries src and n, the others
- * follow by position. */
+/* Packs as many of the unsent samples as one message may hold; only the first carries src, n and reply, the
+ * others follow by position. */
 static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     int64_t left = b->store.count - b->sent, most = b->singly ? 1 : b->o.batch;
     const int64_t limit = b->message_max > 0 && b->message_max < b->o.message ? b->message_max : b->o.message;
-    size_t size = OVERHEAD + b->columns.size;
+    size_t size = outbox_overhead(b);
     /* First count how many fit, by an upper bound of their bytes, since the length precedes the elements in
      * msgpack. */
     for (b->framed = 0; b->framed < left && b->framed < most; b->framed++) {
@@ -357,6 +367,8 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
             svi_put_text(p, "src", b->src);
             svi_put_int(p, "n", b->first + b->sent - b->shift);
         }
+        if (numbered && b->o.score)
+            svi_put_text(p, "reply", "score");
         svi_pack_close(p, map);
     }
 }

@@ -56,6 +56,7 @@ struct svi_answer {
     uint64_t epoch, run;                   /* 0: absent */
     char delivery[24];                     /* delivery level that the process promises; "": absent */
     char code[40], reason[SVS_ERROR_TEXT]; /* printable; reason "": no error */
+    const uint8_t *scores, *end;           /* the value, and the end of the reply; scores NULL: absent */
 };
 
 /* Parses a reply. Codes of svi_msgpack_check; SVS_WRONG_TYPE: neither `ok` nor `error` is present. */

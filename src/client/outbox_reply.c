@@ -34,7 +34,7 @@
 /* A reply as received; texts and booleans still as msgpack. */
 struct reply_fields {
     struct svi_answer a;
-    const uint8_t *ok, *final, *delivery, *code, *error;
+    const uint8_t *ok, *final, *delivery, *code, *error, *scores;
 };
 
 /* Reads a boolean (returns 0 or 1; -1: absent) or a text (into `out`; size 0: none is wanted). */
@@ -51,7 +51,7 @@ svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length,
     static const struct svi_field fields[] = {
         NUMBER(n),       NUMBER(next),        NUMBER(credit), NUMBER(durable), NUMBER(applied),
         NUMBER(refused), NUMBER(max_message), OTHER(ok),      OTHER(final),    OTHER(delivery),
-        OTHER(code),     OTHER(error),        BITS(epoch),    BITS(run)};
+        OTHER(code),     OTHER(error),        OTHER(scores),  BITS(epoch),     BITS(run)};
     struct reply_fields r = {
         .a = {.n = -1, .next = -1, .credit = -1, .durable = -1, .applied = -1, .max_message = -1}};
     /* The whole reply is checked first, so that the field readers need no bounds. */
@@ -62,6 +62,8 @@ svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length,
     svi_fields_read("reply", fields, sizeof fields / sizeof fields[0], bytes, (const uint8_t *)bytes + length,
                     &r, NULL);
     *a = r.a;
+    a->scores = r.scores;
+    a->end = (const uint8_t *)bytes + length;
     a->ok = outbox_reply_item(r.ok, NULL, 0) > 0;
     a->final = outbox_reply_item(r.final, NULL, 0);
     outbox_reply_item(r.delivery, a->delivery, sizeof a->delivery);
@@ -170,6 +172,25 @@ static void note_disk(svs_outbox *b, int64_t durable, int64_t known) {
         b->ask_again = b->o.pause;
 }
 
+/* Hands over the scores of a message that ends before sample `at`, by our numbers. Duplicates, refusals and
+ * commands have none. A message of duplicates alone does not end there, and has no score either. */
+static void outbox_answer_scores(const svs_outbox *b, const struct svi_answer *a, int64_t at) {
+    struct svi_item array, map, key;
+    const uint8_t *next = svi_item_read(a->scores, &array);
+    /* What is no reply of ours may have any value here. */
+    if (array.type != SVI_ARRAY || array.length > at)
+        return;
+    for (int64_t i = at - array.length; i < at; i++) {
+        const uint8_t *map_at = next, *first = svi_item_read(map_at, &map);
+        svi_walk(&next, a->end, SVI_DEPTH_MAX);
+        if (map.type != SVI_MAP || map.length == 0)
+            continue;
+        svi_item_read(first, &key);
+        if (svi_item_is(&key, "id"))
+            b->o.score(b->o.user, i, map_at, (size_t)(next - map_at));
+    }
+}
+
 /* {ok, n}: all samples up to n are settled; `refused` of the last message were refused. */
 static void take_ack(svs_outbox *b, const struct svi_answer *a) {
     const int64_t at = a->n + b->shift + 1, from = b->first + b->taken, applied = a->applied + b->shift + 1;
@@ -179,6 +200,8 @@ static void take_ack(svs_outbox *b, const struct svi_answer *a) {
             svi_outbox_greet(b);
         return;
     }
+    if (b->o.score && a->scores)
+        outbox_answer_scores(b, a, at);
     if (a->credit >= 0)
         b->f.credit = a->credit;
     /* A number of an earlier numbering may be below 0 after the shift. */

@@ -1031,6 +1031,73 @@ static void test_real_replies(void **unused) {
     }
 }
 
+/* Scores come with the replies, each for its sample: none for what is refused, taken before, or no sample. */
+struct scored {
+    int64_t next; /* of the sample whose score comes next, in rising order */
+    int count;
+};
+
+static void take_score(void *user, int64_t sample, const void *map, size_t size) {
+    struct scored *s = user;
+    struct svi_item item;
+    const uint8_t *at = map, *end = at + size;
+    assert_int_equal(svi_msgpack_check(map, size, SVI_DEPTH_MAX, NULL), SVS_OK);
+    assert_true(sample >= s->next && sample % 10 != 7);
+    s->next = sample + 1;
+    s->count++;
+    at = svi_item_read(at, &item);
+    assert_true(item.type == SVI_MAP && item.length > 3);
+    at = svi_item_read(at, &item); /* id, the sample's number */
+    svi_item_read(at, &item);
+    assert_true(at < end && item.type == SVI_INT && item.i == sample);
+}
+
+static void put_numbered(struct bench *b, int from, int to) {
+    double x[] = {1, 2, 3};
+    for (int i = from; i < to; i++)
+        assert_int_equal(
+            svs_outbox_pack(
+                b->box,
+                &(svs_outbox_sample){.x = x, .d = i % 10 == 7 ? 3 : 2, .id = svs_int(i), .y = svs_int(i % 2)},
+                NULL),
+            SVS_OK);
+}
+
+static void test_scores(void **unused) {
+    (void)unused;
+    static const uint8_t own[] = {0x81, 0xa5, 'r', 'e', 'p', 'l', 'y', 1};
+    for (int batch = 1; batch <= 6; batch += 5) {
+        struct bench b;
+        struct speaker s;
+        struct scored scored = {0};
+        svs_outbox_options o = defaults();
+        o.batch = batch;
+        o.score = take_score;
+        begin(&b, o);
+        b.box->o.user = &scored;
+        b.box->o.tell = NULL;
+        assert_int_equal(svs_outbox_put(b.box, own, sizeof own, NULL), SVS_DUPLICATE_KEY);
+        speaker_open(&s, NULL);
+        put_numbered(&b, 0, 100);
+        converse(&b, &s);
+        assert_true(scored.count == 90 && scored.next == 100);
+        assert_int_equal(status(&b).refused, 10);
+        svs_outbox_broken(b.box, b.now); /* what is sent again was taken: nothing is scored twice */
+        put_numbered(&b, 100, 150);
+        converse(&b, &s);
+        assert_true(scored.count == 135 && scored.next == 150);
+        assert_int_equal(svi_stream_seen(s.e), 135);
+        speaker_close(&s);
+        end(&b);
+    }
+    svs_outbox_options o = defaults();
+    o.release = SVS_OUTBOX_SENT;
+    o.score = take_score;
+    svs_error err;
+    assert_null(svs_outbox_new(&o, &err));
+    assert_int_equal(err.code, SVS_INVALID);
+}
+
 /* The checker sees what is broken. */
 /* Keys go with their samples, to a process that is started again too; of one that is refused the key is
  * reported.
@@ -1141,6 +1208,7 @@ int main(void) {
         cmocka_unit_test(test_junk_replies),
         cmocka_unit_test(test_pack),
         cmocka_unit_test(test_real_replies),
+        cmocka_unit_test(test_scores),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_checker),
     };
