@@ -21,11 +21,13 @@
 #include "base/fnv.h"
 #include "base/human.h"
 #include "cli/command.h"
+#include "cli/object.h"
 #include "report/progress.h"
 #include "client/delivery.h"
 #include "client/request.h"
 #include "features/cells.h"
 #include "wire/event.h"
+#include "wire/pack.h"
 
 #define SHOWN      5 /* unreadable rows that are reported in full */
 #define AN_HOUR    3600.0
@@ -45,6 +47,8 @@ struct feed {
     int64_t batch, in_flight, limit, repeat;
     double rate, timeout;
     bool packed, unlabelled;
+    struct svi_bytes score; /* a line of --scores */
+    int64_t unprinted;      /* of these, for lack of memory */
     struct svi_bytes named; /* names of columns, sent with each message */
     struct svi_cells cells;
     int64_t row;                     /* rows taken from the files: their sequence number */
@@ -345,6 +349,23 @@ static void cmd_feed_warn(void *user, const char *text) {
 
 /* The outbox holds twice the rows that may be unacknowledged, so that reading goes on while replies arrive.
  * Rows that can be read again are released when they are taken; others wait for the disk (PIPE_ROWS). */
+/* Prints the score of a row as a line of JSON. Without memory, or where nobody reads the output, the rows
+ * are delivered all the same; the exit code tells. */
+static void cmd_feed_score(void *user, int64_t sample, const void *map, size_t size) {
+    struct feed *f = ((struct delivery *)user)->user;
+    struct svi_pack p;
+    struct svi_item item;
+    svs_error err;
+    const uint8_t *pairs = svi_item_read(map, &item), *end = (const uint8_t *)map + size;
+    f->score.size = 0;
+    svi_pack_begin(&p, &f->score);
+    const struct svi_open_map line = svi_pack_open(&p);
+    svi_put_int(&p, "row", sample + 1);
+    svi_pack_pairs(&p, pairs, (size_t)(end - pairs), item.length);
+    svi_pack_close(&p, line);
+    f->unprinted += svi_pack_end(&p) != SVS_OK || cli_show_json(f->score.data, f->score.size, &err) != SVS_OK;
+}
+
 static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
     svs_outbox_options o;
     const double capacity = 2.0 * (double)f->in_flight * (double)f->batch,
@@ -356,6 +377,7 @@ static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
                                     .user = f};
     svs_outbox_defaults(&o);
     o.src = f->src;
+    o.score = cli_has(f->args, "scores") ? cmd_feed_score : NULL;
     o.replay = f->replay;
     o.batch = (int)f->batch;
     o.window = (int)f->in_flight;
@@ -402,8 +424,8 @@ static int read_options(struct feed *f) {
         return cli_usage(a, "--src: a name has 1 to %d bytes", SVS_NAME_MAX);
     if (f->acked && cli_flagged(a, "ctl"))
         return cli_usage(a, "--ctl does nothing with --ack: the process answers on `in`");
-    if (!f->acked && (src || cli_has(a, "in-flight")))
-        return cli_usage(a, "--%s needs --ack", src ? "src" : "in-flight");
+    if (!f->acked && (src || cli_has(a, "in-flight") || cli_has(a, "scores")))
+        return cli_usage(a, "--%s needs --ack", src ? "src" : cli_has(a, "scores") ? "scores" : "in-flight");
     if (a->settings.in_mode == SVI_IN_SUB || strcmp(a->settings.in, "-") == 0)
         return cli_usage(a, "`in` must be the address of a process with in.mode pull or router");
     if (wants_ack && cli_given(a, "in.mode") && a->settings.in_mode != SVI_IN_ROUTER)
@@ -452,6 +474,7 @@ static int cmd_feed_run(const struct cli_args *a) {
     svi_shape_clear(&f.shape);
     svi_bytes_clear(&f.message);
     svi_bytes_clear(&f.named);
+    svi_bytes_clear(&f.score);
     svi_cells_clear(&f.cells);
     /* The close frees the link only: refusals and restarts stay in f.delivery for the summary. */
     if (code == SVS_OK || (f.acked && figures.put > 0))
@@ -463,6 +486,8 @@ static int cmd_feed_run(const struct cli_args *a) {
                                  : "they are lost with this program");
     if (code != SVS_OK)
         return cli_error(a, &err);
+    if (f.unprinted > 0)
+        return cli_fail(a, "%" PRId64 " scores were not printed: no memory", f.unprinted);
     const bool unread = f.bad > 0 && (f.acked || svi_refused_most(f.bad, f.bad + f.row));
     return figures.refused > 0 || figures.lost > 0 || unread ? CLI_FAILED : CLI_OK;
 }
@@ -485,6 +510,8 @@ static const struct cli_option options[] = {
                "made from the files' names"),
     CLI_INTEGER("in-flight", 0, "N", "256", 1, 1000000,
                 "with --ack: maximum number of unacknowledged messages"),
+    CLI_SWITCH("scores", 0,
+               "with --ack: print the score of each row that was taken, as a line of JSON, from the replies"),
     CLI_NUMBER("timeout", 0, "SECONDS", "10", 0.001, 1e6,
                "give up when no process listens, or nothing gets through, for this long"),
     CLI_END};
@@ -507,6 +534,7 @@ const struct cli_command cli_feed = {
         "  svmstream feed --label rain weather.csv.gz\n"
         "  svmstream feed --batch 64 --packed --rate 1000 a9a.svm\n"
         "  svmstream feed --ack --src plant1 log.jsonl\n"
+        "  svmstream feed --ack --scores log.jsonl               # learns and predicts: scores on stdout\n"
         "  svmstream feed --key machine plant.csv                # to `svmstream run --key`: a model for "
         "each",
     .keys = "in in.mode in.format ctl label id ts ts.format weight key columns no-header categories numbers "

@@ -36,7 +36,9 @@ struct delivery {
 };
 
 /* Connects and waits until the process has answered (without acknowledgement: until it is connected). `o`
- * without callback. SVS_IO: no answer within `timeout`; codes of svs_outbox_new. delivery_close in any case.
+ * without `tell`; `score` gets the
+ * delivery as its user. SVS_IO: no answer within `timeout`; codes of svs_outbox_new. delivery_close in any
+ * case.
  */
 svs_code delivery_open(struct delivery *d, svs_outbox_options *o, svs_error *err);
 
