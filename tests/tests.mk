@@ -7,7 +7,9 @@ FUZZ_SECONDS ?= 30
 # LEAVE_OUT, RUN_OUT: sources and programs that a run does without.
 TEST_SRC := $(filter-out $(LEAVE_OUT),$(wildcard $(addprefix tests/,unit/test_*.c property/test_*.c wire/test_*.c fault/test_*.c)))
 TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
-TEST_OBJ  = $(filter-out $(BUILD)/obj/src/cli/main.o,$(APP_OBJ)) $(patsubst %,$(BUILD)/obj/adapters/mqtt/%.o,join joins log naming) \
+# Of the program alone: measurements link nothing of the adapters, nor their libraries.
+TEST_APP  = $(filter-out $(BUILD)/obj/src/cli/main.o,$(APP_OBJ))
+TEST_OBJ  = $(TEST_APP) $(patsubst %,$(BUILD)/obj/adapters/mqtt/%.o,join joins log naming) \
            $(patsubst %,$(BUILD)/obj/adapters/http/%.o,body compress exposition figures figures_table figures_write http_log target tokens \
            history_point history_db history_store history_alerts history_answer history_worker)
 # An archive, of which each of the 190 programs takes what it needs: half the time of a link, and a tenth of the disk.
@@ -73,7 +75,7 @@ asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, i
 # others run.
 NO_RACES_SRC = $(filter-out tests/property/test_key_prior.c tests/property/test_prior_hostile.c tests/property/test_trees_resume.c tests/property/test_key_shared.c,$(wildcard tests/property/test_*.c)) tests/wire/% tests/fault/test_flips.c tests/unit/test_options.c $(patsubst %,tests/unit/test_%_nomem.c,bank engine engine_configure key_shared novelty_stage load)
 NO_RACES     = $(addprefix tests/cli/,test_commands test_pages test_readme test_manual test_train test_probabilities test_novelty test_config.sh test_install.sh \
-                 test_recorded test_logs test_feed test_load test_look test_mqtt test_examples.sh) \
+                 test_recorded test_logs test_feed test_load test_look test_mqtt test_http_server test_examples.sh) \
                $(addprefix tests/fault/,test_powercut test_powercut_run test_kill test_kill_keys test_kill_config test_key_faults test_io_errors test_cut_load test_full_disk)
 # Programs of the plain build, where it is there, that start no thread: they need not be made again.
 NO_THREADS   = $(patsubst $(BUILD)/%,%.c,$(shell for t in $(TEST_BIN); do [ -x $$t ] && ! nm -u $$t | grep -q pthread_create && echo $$t; done))

@@ -2,9 +2,9 @@
 
 BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/bench_*.c))
 
-$(BUILD)/bench/%: tests/bench/%.c $(TEST_OBJ) $(LIB_A)
+$(BUILD)/bench/%: tests/bench/%.c $(TEST_APP) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(LDLIBS_ALL) $(PEER) -o $@
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d $< $(TEST_APP) $(LIB_A) $(LDLIBS_ALL) $(PEER) -o $@
 
 # These measure beside a peer in the same process.
 $(BUILD)/bench/bench_solvers $(BUILD)/bench/bench_papers: PEER = -llinear -lsvm

@@ -20,7 +20,7 @@ from live import PROGRAM, SLOW, check
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGES = os.path.join(ROOT, "src", "manual")
 BUILD = os.path.abspath(os.environ.get("SVMSTREAM_BUILD", os.path.dirname(PROGRAM)))
-PORTS = ("5555", "5556", "5557", "1883")
+PORTS = ("5555", "5556", "5557", "1883", "9464")
 PATIENCE = 30 * SLOW
 END = "session-command-ended"
 REPEATED = ("cat ", "svmstream ctl status")  # their output grows: asked again until it is as shown
@@ -37,6 +37,10 @@ exec {program} "$1" --config {settings} "${{@:2}}"
 """
 MQTT = """#!/bin/bash
 exec {program}-mqtt --in tcp://127.0.0.1:{0} --out tcp://127.0.0.1:{1} "$@"
+"""
+HTTP = """#!/bin/bash
+case "$1" in token|--help|--version) exec {program}-http "$@" ;; esac
+exec {program}-http --listen 127.0.0.1:{4} --stream ctl=tcp://127.0.0.1:{2} "$@"
 """
 
 
@@ -93,7 +97,7 @@ class Session:
         os.mkdir(programs)
         with open(settings, "w") as f:
             f.write("".join("%s: tcp://127.0.0.1:%s\n" % a for a in zip(("in", "out", "ctl"), self.ports)))
-        for name, text in (("svmstream", WRAPPER), ("svmstream-mqtt", MQTT)):
+        for name, text in (("svmstream", WRAPPER), ("svmstream-mqtt", MQTT), ("svmstream-http", HTTP)):
             path = os.path.join(programs, name)
             with open(path, "w") as f:
                 f.write(text.format(*self.ports, program=os.path.abspath(PROGRAM), settings=settings))
