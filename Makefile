@@ -18,9 +18,9 @@ PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-
            libjansson-dev zlib1g-dev libxxhash-dev liblmdb-dev libcmocka-dev clang lld libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime valgrind \
-           libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl
+           libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl prometheus
 # What `make bench` needs besides: the peers it compares with.
-BENCH_PACKAGES = g++ libdlib-dev liblinear-dev python3-sklearn
+BENCH_PACKAGES = g++ libdlib-dev liblinear-dev python3-sklearn wrk
 
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wpedantic -Werror

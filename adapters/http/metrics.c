@@ -16,6 +16,7 @@
 #include "handlers.h"
 #include "process_figures.h"
 #include "streams.h"
+#include "summary.h"
 
 #define ADAPTER(name, unit, type, text)                                                                      \
     { "svmstream_http", name, unit, type, false, text }
@@ -106,6 +107,24 @@ static int metrics_list(struct http_streams *all, struct metrics_stream *list, s
     return count;
 }
 
+/* As GET /readyz, which has the reasons. */
+static void metrics_ready(struct http_exposition *x, const struct http_app *app,
+                          const struct metrics_stream *list, int count) {
+    static const struct http_family family = {"svmstream",
+                                              "ready",
+                                              NULL,
+                                              HTTP_GAUGE,
+                                              false,
+                                              "1 if the stream is ready, else 0: it does not answer, its "
+                                              "disk is full, its journal is not synced, or "
+                                              "no sample arrives"};
+    char reasons[200];
+    http_exposition_family(x, &family);
+    for (int i = 0; i < count; i++)
+        http_exposition_sample(x, &(struct http_label){"stream", list[i].label}, 1,
+                               http_ready_stream(app, list[i].stream, reasons, sizeof reasons));
+}
+
 /* Events of a stream that did not reach the adapter. */
 static void metrics_losses(struct http_exposition *x, const struct metrics_stream *list, int count) {
     static const struct http_family family = {
@@ -150,6 +169,7 @@ static bool metrics_write(struct http_app *app, struct http_exposition *x) {
     if (good) {
         const int count = metrics_list(app->streams, list, shown);
         http_figures_write(x, shown, count);
+        metrics_ready(x, app, list, count);
         metrics_alerts(x, app->alerts, list, count);
         metrics_losses(x, list, count);
         metrics_adapter(x, &app->tally);
