@@ -72,6 +72,7 @@ static int alert_episode(struct history_store *h, const struct history_stream *s
     if (strcmp(a->state, "close") == 0)
         sqlite3_bind_double(q, 6, a->ts);
     sqlite3_bind_int64(q, 7, strcmp(a->state, "verdict") != 0);
+    sqlite3_bind_double(q, 8, h->now);
     int rc = sqlite3_step(q);
     if (rc == SQLITE_ROW) {
         *id = sqlite3_column_int64(q, 0);
@@ -99,7 +100,7 @@ static int alert_write(struct history_store *h, const struct history_stream *s, 
     sqlite3_bind_int64(q, 3, (int64_t)a->number);
     if (episode != 0)
         sqlite3_bind_int64(q, 4, episode);
-    sqlite3_bind_double(q, 5, a->ts);
+    sqlite3_bind_double(q, 5, h->now);
     sqlite3_bind_int64(q, 6, (int64_t)size);
     sqlite3_bind_int64(q, 7, (int64_t)crc32(0, bytes, (uInt)stored));
     sqlite3_bind_blob(q, 8, bytes, (int)stored, SQLITE_STATIC);
@@ -161,12 +162,8 @@ static int alerts_limit(struct history_store *h) {
 /* Ends a transaction. A row of the stream that was made in it is gone with it. */
 static int alerts_end(struct history_store *h, struct history_stream *s, int64_t id, int rc) {
     rc = rc == SQLITE_OK ? alerts_limit(h) : rc;
-    rc = rc == SQLITE_OK ? http_history_db_run(&h->db, HISTORY_COMMIT) : rc;
-    if (rc == SQLITE_OK)
-        return rc;
-    if (!sqlite3_get_autocommit(h->db.sqlite))
-        http_history_db_run(&h->db, HISTORY_ROLLBACK);
-    s->id = id;
+    rc = http_history_db_end(&h->db, rc);
+    s->id = rc == SQLITE_OK ? s->id : id;
     return rc;
 }
 

@@ -23,12 +23,10 @@
 #include "base/fail.h"
 #include "net/guarded_file.h"
 
-#define APPLICATION   0x73766d68 /* "svmh" at offset 68 of the file */
-#define FORM          1          /* user_version */
-#define HEADER        72         /* bytes of the file's header that are looked at */
-#define SUFFIX        40         /* bytes of ".damaged-20261127T031500Z-NN-wal" */
-#define STRINGIFY_(x) #x
-#define STRINGIFY(x)  STRINGIFY_(x)
+#define APPLICATION 0x73766d68 /* "svmh" at offset 68 of the file: 1937141096 */
+#define FORM        1          /* user_version */
+#define HEADER      72         /* bytes of the file's header that are looked at */
+#define SUFFIX      40         /* bytes of ".damaged-20261127T031500Z-NN-wal" */
 
 static const char db_magic[16] = "SQLite format 3";
 
@@ -37,30 +35,24 @@ static const char db_magic[16] = "SQLite format 3";
 static const char db_form[] =
     "PRAGMA auto_vacuum = INCREMENTAL;"
     "BEGIN IMMEDIATE;"
-    "PRAGMA application_id = " STRINGIFY(
-        APPLICATION) ";"
-                     "PRAGMA user_version = " STRINGIFY(
-                         FORM) ";"
-                               "CREATE TABLE streams(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last "
-                               "INTEGER, measure TEXT,"
-                               " epoch INTEGER, number INTEGER) STRICT;"
-                               "CREATE TABLE points(stream INTEGER NOT NULL, step INTEGER NOT NULL, t "
-                               "INTEGER NOT NULL,"
-                               " figures BLOB NOT NULL, PRIMARY KEY(stream, step, t)) STRICT, WITHOUT ROWID;"
-                               "CREATE TABLE episodes(id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, epoch "
-                               "INTEGER NOT NULL,"
-                               " key BLOB NOT NULL, alert INTEGER NOT NULL, first REAL NOT NULL, last REAL "
-                               "NOT NULL, closed REAL,"
-                               " UNIQUE(stream, epoch, key, alert)) STRICT;"
-                               "CREATE INDEX episodes_first ON episodes(stream, first);"
-                               "CREATE INDEX episodes_last ON episodes(last);"
-                               "CREATE TABLE events(id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, epoch "
-                               "INTEGER NOT NULL,"
-                               " number INTEGER NOT NULL, episode INTEGER, ts REAL NOT NULL, size INTEGER "
-                               "NOT NULL, sum INTEGER NOT NULL,"
-                               " event BLOB NOT NULL, UNIQUE(stream, epoch, number)) STRICT;"
-                               "CREATE INDEX events_episode ON events(episode, number);"
-                               "COMMIT;";
+    "PRAGMA application_id = 1937141096;"
+    "PRAGMA user_version = 1;"
+    "CREATE TABLE streams(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last INTEGER,"
+    " measure TEXT, epoch INTEGER, number INTEGER) STRICT;"
+    "CREATE TABLE points(stream INTEGER NOT NULL, step INTEGER NOT NULL, t INTEGER NOT NULL,"
+    " figures BLOB NOT NULL, PRIMARY KEY(stream, step, t)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE episodes(id INTEGER PRIMARY KEY, stream INTEGER NOT NULL,"
+    " epoch INTEGER NOT NULL, key BLOB NOT NULL, alert INTEGER NOT NULL, first REAL NOT NULL,"
+    " last REAL NOT NULL, closed REAL, recorded REAL NOT NULL,"
+    " UNIQUE(stream, epoch, key, alert)) STRICT;"
+    "CREATE INDEX episodes_first ON episodes(stream, first);"
+    "CREATE INDEX episodes_recorded ON episodes(recorded);"
+    "CREATE TABLE events(id INTEGER PRIMARY KEY, stream INTEGER NOT NULL,"
+    " epoch INTEGER NOT NULL, number INTEGER NOT NULL, episode INTEGER, recorded REAL NOT NULL,"
+    " size INTEGER NOT NULL, sum INTEGER NOT NULL, event BLOB NOT NULL,"
+    " UNIQUE(stream, epoch, number)) STRICT;"
+    "CREATE INDEX events_episode ON events(episode, number);"
+    "COMMIT;";
 
 /* Nothing in a file can make SQLite run code or write its schema. synchronous NORMAL loses the last
  * transactions when the power fails, never the file. */
@@ -87,10 +79,10 @@ const char *http_history_db_reason(const struct history_db *db, int result) {
     case SQLITE_FULL:
         return "the disk is full";
     case SQLITE_IOERR: {
-        const int number = db->sqlite ? sqlite3_system_errno(db->sqlite) : 0;
+        const int now = db->sqlite ? sqlite3_system_errno(db->sqlite) : 0, number = now ? now : db->number;
         return number == ENOSPC || number == EDQUOT ? "the disk is full"
                : number != 0                        ? strerror(number)
-                                                    : "reading or writing it failed";
+                             : "it cannot be read or written (its device, or a limit of the size of files)";
     }
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -261,4 +253,14 @@ int http_history_db_run(struct history_db *db, enum history_statement s) {
         ;
     const int end = sqlite3_reset(statement);
     return rc == SQLITE_DONE ? end : rc;
+}
+
+/* Undoing it hides why it failed. */
+int http_history_db_end(struct history_db *db, int result) {
+    if (result == SQLITE_OK && (result = http_history_db_run(db, HISTORY_COMMIT)) == SQLITE_OK)
+        return result;
+    db->number = sqlite3_system_errno(db->sqlite);
+    if (!sqlite3_get_autocommit(db->sqlite))
+        http_history_db_run(db, HISTORY_ROLLBACK);
+    return result;
 }

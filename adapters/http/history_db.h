@@ -30,26 +30,27 @@
     X(POINT_PRUNE, "DELETE FROM points WHERE stream = ?1 AND step = ?2 AND t IN (SELECT t FROM points "      \
                    "WHERE stream = ?1 AND step = ?2 AND t < ?3 ORDER BY t LIMIT ?4)")                        \
     X(EPISODE_PUT,                                                                                           \
-      "INSERT INTO episodes(stream, epoch, key, alert, first, last, closed) "                                \
-      "VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6) ON CONFLICT(stream, epoch, key, alert) DO UPDATE SET "            \
+      "INSERT INTO episodes(stream, epoch, key, alert, first, last, closed, recorded) "                      \
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?8) ON CONFLICT(stream, epoch, key, alert) DO UPDATE SET "        \
       "first = min(first, excluded.first), last = iif(?7, max(last, excluded.last), last), "                 \
-      "closed = coalesce(excluded.closed, closed) RETURNING id")                                             \
+      "closed = coalesce(excluded.closed, closed), recorded = excluded.recorded RETURNING id")               \
     X(EPISODE_RANGE,                                                                                         \
       "SELECT id, epoch, first, last, closed FROM episodes WHERE stream = ?1 AND first <= ?3 "               \
       "AND (last >= ?2 OR (closed IS NULL AND epoch = ?4)) ORDER BY first DESC, id DESC LIMIT ?5")           \
-    X(EVENT_PUT, "INSERT OR IGNORE INTO events(stream, epoch, number, episode, ts, size, sum, event) "       \
+    X(EVENT_PUT, "INSERT OR IGNORE INTO events(stream, epoch, number, episode, recorded, size, sum, event) " \
                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                  \
     X(EVENT_KNOWN, "SELECT 1 FROM events WHERE stream = ?1 AND epoch = ?2 AND number = ?3")                  \
     X(EVENT_RANGE, "SELECT size, sum, event FROM events WHERE episode = ?1 ORDER BY number")                 \
-    X(EVENT_PRUNE, "DELETE FROM events WHERE episode IN (SELECT id FROM episodes WHERE last < ?1 ORDER BY "  \
-                   "last LIMIT ?2)")                                                                         \
-    X(EPISODE_PRUNE,                                                                                         \
-      "DELETE FROM episodes WHERE id IN (SELECT id FROM episodes WHERE last < ?1 ORDER BY last LIMIT ?2)")   \
-    X(OTHERS_PRUNE, "DELETE FROM events WHERE episode IS NULL AND ts < ?1")                                  \
+    X(EVENT_PRUNE,                                                                                           \
+      "DELETE FROM events WHERE episode IN (SELECT id FROM episodes WHERE recorded < ?1 ORDER BY "           \
+      "recorded LIMIT ?2)")                                                                                  \
+    X(EPISODE_PRUNE, "DELETE FROM episodes WHERE id IN (SELECT id FROM episodes WHERE recorded < ?1 ORDER "  \
+                     "BY recorded LIMIT ?2)")                                                                \
+    X(OTHERS_PRUNE, "DELETE FROM events WHERE episode IS NULL AND recorded < ?1")                            \
     X(PAGES_USED, "SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM "         \
                   "pragma_freelist_count)")                                                                  \
     X(EPISODE_COUNT, "SELECT count(*) FROM episodes")                                                        \
-    X(EPISODE_CUT, "SELECT last FROM episodes ORDER BY last DESC LIMIT 1 OFFSET ?1")
+    X(EPISODE_CUT, "SELECT recorded FROM episodes ORDER BY recorded DESC LIMIT 1 OFFSET ?1")
 
 enum history_statement {
 #define X(constant, sql) HISTORY_##constant,
@@ -72,6 +73,7 @@ struct history_db {
     sqlite3 *sqlite; /* NULL: closed */
     sqlite3_stmt *statement[HISTORY_STATEMENT_COUNT];
     char *path; /* NULL: in memory */
+    int number; /* errno of the last transaction that failed; 0: none */
     int fd;     /* holds the lock that keeps other adapters out; -1: in memory */
 };
 
@@ -92,6 +94,9 @@ sqlite3_stmt *http_history_db_statement(struct history_db *db, enum history_stat
 
 /* Runs a statement without parameters. Returns SQLITE_OK or the error. */
 int http_history_db_run(struct history_db *db, enum history_statement s);
+
+/* Ends a transaction: commits it if `result` is SQLITE_OK, else undoes it. Returns the result of both. */
+int http_history_db_end(struct history_db *db, int result);
 
 /* Is this result of SQLite that of a damaged file? */
 bool http_history_db_is_damage(int result);

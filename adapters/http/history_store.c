@@ -356,9 +356,7 @@ int http_history_store_commit(struct history_store *h, bool all) {
     int rc = http_history_db_run(&h->db, HISTORY_BEGIN);
     for (int i = 0; i < h->count && rc == SQLITE_OK; i++)
         rc = store_write_stream(h, h->stream[i]);
-    rc = rc == SQLITE_OK ? http_history_db_run(&h->db, HISTORY_COMMIT) : rc;
-    if (rc != SQLITE_OK && !sqlite3_get_autocommit(h->db.sqlite))
-        http_history_db_run(&h->db, HISTORY_ROLLBACK);
+    rc = http_history_db_end(&h->db, rc);
     for (int i = 0; i < h->count; i++)
         if (rc != SQLITE_OK && fresh[i])
             h->stream[i]->id = 0; /* its row is not in the file after all */
@@ -435,9 +433,7 @@ static int store_prune_alerts(struct history_store *h, double before, bool *more
         rc = store_done(q);
         *more = *more || (order[i] == HISTORY_EPISODE_PRUNE && sqlite3_changes(h->db.sqlite) == PRUNE_PIECE);
     }
-    rc = rc == SQLITE_OK ? http_history_db_run(&h->db, HISTORY_COMMIT) : rc;
-    if (rc != SQLITE_OK && !sqlite3_get_autocommit(h->db.sqlite))
-        http_history_db_run(&h->db, HISTORY_ROLLBACK);
+    rc = http_history_db_end(&h->db, rc);
     return rc;
 }
 

@@ -40,6 +40,8 @@ struct history_stream {
 
 struct history_store {
     struct history_db db;
+    double now;  /* seconds since 1970, set by the owner: alerts are as old as their record, whatever time
+                    their  samples have */
     double days; /* limit of age of everything; 0: that of the steps, and alerts for ever */
     struct history_stream *stream[HISTORY_STREAMS];
     int count;

@@ -225,6 +225,7 @@ static void keeper_prune(struct history_worker *w, double now) {
 static void keeper_do(struct history_worker *w, struct history_job *j) {
     const char *stream = j->question.stream;
     int rc = SQLITE_OK;
+    w->store.now = svi_wall_clock();
     switch (j->kind) {
     case JOB_POINT:
         rc = http_history_store_add(&w->store, stream, &j->point, j->measure[0] ? j->measure : NULL);

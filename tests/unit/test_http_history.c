@@ -402,6 +402,7 @@ static void test_alerts(void **unused) {
     struct svi_pack p;
     int count;
     open_file(&h);
+    h.now = 1e6;
     /* As published, one twice, one key apart from the other, and the rest from a reply that has all of them.
      */
     event_add(&h, 5, 3, 1, "a \"key\"", "update", 1030);
@@ -430,6 +431,7 @@ static void test_alerts(void **unused) {
     http_history_store_close(&h);
     /* They survive, with the place up to which they are known. */
     open_file(&h);
+    h.now = 1e6;
     char *text = alerts_text(&h, 1000, 2000, &count);
     assert_int_equal(count, 2);
     assert_non_null(strstr(text, "\"last\":6"));
@@ -466,6 +468,18 @@ static void test_alerts(void **unused) {
     assert_non_null(strstr(text, "\"closed\":1020.000,\"updates\":0,\"verdict\":null,\"ended\":\"epoch\""));
     text_bytes.data = (uint8_t *)text;
     svi_bytes_clear(&text_bytes);
+    /* What is older than the limit goes, by the time of its record: the samples' own times are long past. */
+    h.days = 2;
+    bool more;
+    text_bytes.data = NULL;
+    assert_int_equal(http_history_store_prune(&h, 1e6 + 1.9 * 86400, &more), SQLITE_OK);
+    text_bytes.data = (uint8_t *)alerts_text(&h, 1000, 2000, &count);
+    svi_bytes_clear(&text_bytes);
+    assert_int_equal(count, 2);
+    assert_int_equal(http_history_store_prune(&h, 1e6 + 2.1 * 86400, &more), SQLITE_OK);
+    text_bytes.data = (uint8_t *)alerts_text(&h, 1000, 2000, &count);
+    svi_bytes_clear(&text_bytes);
+    assert_int_equal(count, 0);
     /* What is no reply, or no event, is counted and changes nothing. */
     assert_int_equal(http_history_alerts_take(&h, "plant", "\x93", 1, &taken), SQLITE_OK);
     assert_int_equal(taken.epoch, 9);
