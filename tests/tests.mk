@@ -93,7 +93,7 @@ FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz
 
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(TEST_A) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(TEST_LD) -fsanitize=fuzzer -MMD -MP -MF $@.d $< $(TEST_A) $(LIB_A) $(LDLIBS_ALL) -lgnutls -o $@
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(TEST_LD) -fsanitize=fuzzer -MMD -MP -MF $@.d $< $(TEST_A) $(LIB_A) $(LDLIBS_ALL) -lgnutls -lsqlite3 -o $@
 
 fuzz-targets: $(FUZZ_BIN)
 

@@ -10,6 +10,11 @@ $(BUILD)/bench/%: tests/bench/%.c $(TEST_APP) $(LIB_A)
 $(BUILD)/bench/bench_solvers $(BUILD)/bench/bench_papers: PEER = -llinear -lsvm
 $(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream: PEER = -lsvm
 
+# What it measures is no part of the program.
+HISTORY_OBJ = $(patsubst %,$(BUILD)/obj/adapters/http/history_%.o,point db store alerts answer)
+$(BUILD)/bench/bench_http_history: PEER = $(HISTORY_OBJ) -lsqlite3 -lz
+$(BUILD)/bench/bench_http_history: $(HISTORY_OBJ)
+
 # The peer is C++, so this one program is linked with it.
 $(BUILD)/bench/bench_learner: tests/bench/bench_learner.c tests/bench/dlib_rls.cc $(LIB_A)
 	@mkdir -p $(@D)
