@@ -89,6 +89,7 @@ struct history_waiter {
 
 struct http_history {
     struct history_worker *worker;
+    struct http_tally *tally;
     struct history_waiter *waiting;
     int count;
     struct history_track track[];
@@ -154,6 +155,9 @@ static void history_on_status(void *user, struct http_stream *s, const void *byt
     const bool goes_on =
         same && t->epoch == epoch && uptime >= t->uptime && now - t->measured <= MAX_INTERVAL;
     struct history_point p = {.t = second};
+    struct history_state state;
+    http_history_worker_state(h->worker, &state);
+    h->tally->history_errors = state.errors;
     const char *measure = history_point_of(status, t, goes_on ? now - t->measured : 0, &p);
     if (!same) {
         t->reaches = false;
@@ -251,7 +255,7 @@ static void history_on_event(void *user, struct http_stream *s, const struct sub
 /* ---- opening, the loop */
 
 struct http_history *http_history_open(const char *path, double days, struct http_streams *streams,
-                                       svs_error *err) {
+                                       struct http_tally *tally, svs_error *err) {
     const int count = http_streams_count(streams);
     struct http_history *h = svi_new(sizeof *h + (size_t)count * sizeof h->track[0], "the history", err);
     if (!h || !(h->worker = http_history_worker_new(path, days, err))) {
@@ -259,6 +263,7 @@ struct http_history *http_history_open(const char *path, double days, struct htt
         return NULL;
     }
     h->count = count;
+    h->tally = tally;
     for (int i = 0; i < count; i++) {
         h->track[i].history = h;
         h->track[i].stream = http_streams_at(streams, i);

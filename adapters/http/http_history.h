@@ -5,14 +5,15 @@
 
 #include "history_worker.h"
 #include "streams.h"
+#include "tally.h"
 
 struct http_history;
 
 /* Opens the history (path NULL: in memory) and listens to `streams`, which must outlive it or be closed
- * before. days: limit of age of everything, 0: none. NULL: the file is not to be used (its owner has to do
- * something first), no memory, no thread. Owner: the caller. */
+ * before. days: limit of age of everything, 0: none. `tally` gets the count of errors. NULL: the file is not
+ * to be used (its owner has to do something first), no memory, no thread. Owner: the caller. */
 struct http_history *http_history_open(const char *path, double days, struct http_streams *streams,
-                                       svs_error *err);
+                                       struct http_tally *tally, svs_error *err);
 
 /* After the streams: their requests under way end before. */
 void http_history_close(struct http_history **h);

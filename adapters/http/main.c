@@ -83,8 +83,8 @@ static int http_main_open(struct http_app *app) {
     if ((app->streams = http_streams_open(app->options, &err)) &&
         (app->events = http_events_open(app->streams, &app->tally, &err)) &&
         (app->alerts = http_alerts_open(app->streams, &err)) &&
-        (app->history =
-             http_history_open(app->options->history, app->options->history_days, app->streams, &err)))
+        (app->history = http_history_open(app->options->history, app->options->history_days, app->streams,
+                                          &app->tally, &err)))
         return http_main_signals() == 0 &&
                        (!app->options->tokens || (app->guard = http_guard_open(app->options->tokens))) &&
                        (app->server = http_server_open(app))

@@ -9,6 +9,7 @@
 #include "alert_list.h"
 #include "base/fail.h"
 #include "handlers.h"
+#include "http_history.h"
 #include "relay.h"
 #include "summary.h"
 #include "wire/pack.h"
@@ -55,8 +56,25 @@ static void shown_put_stream(struct svi_pack *p, const struct http_app *app, con
     svi_pack_close(p, map);
 }
 
+/* What is wrong with the history stands in the sentence, so that a reader of nothing else sees it. */
+static void shown_add_history(struct http_summary *all, const struct history_state *history) {
+    const size_t length = strlen(all->text);
+    if (history->ok)
+        return;
+    snprintf(all->text + length, sizeof all->text - length, "; history: %s", history->reason);
+    if (all->level == HTTP_LEVEL_OK)
+        all->level = HTTP_LEVEL_NOTICE;
+}
+
+static void shown_put_history(struct svi_pack *p, const struct history_state *history) {
+    svi_put_map(p, "history", 2);
+    svi_put_bool(p, "ok", history->ok);
+    svi_put_text(p, "reason", history->reason);
+}
+
 /* One stream speaks for itself; of several, the worst does, and the others are counted. */
-static void shown_put_all(struct svi_pack *p, const struct http_summary *worst, int count, int good) {
+static void shown_put_all(struct svi_pack *p, const struct http_summary *worst, int count, int good,
+                          const struct history_state *history) {
     struct http_summary all = *worst;
     if (count > 1 && good == count)
         snprintf(all.text, sizeof all.text, "all %d streams are well", count);
@@ -64,6 +82,7 @@ static void shown_put_all(struct svi_pack *p, const struct http_summary *worst, 
         const size_t length = strlen(all.text);
         snprintf(all.text + length, sizeof all.text - length, "; %d of %d streams are well", good, count);
     }
+    shown_add_history(&all, history);
     const struct svi_open_map map = svi_pack_open(p);
     shown_put_summary(p, &all);
     svi_pack_close(p, map);
@@ -74,7 +93,9 @@ void http_shown_streams(struct exchange *x, struct http_app *app) {
     struct svi_bytes out = {0};
     struct svi_pack p;
     struct http_summary worst = {0}, summary;
+    struct history_state history;
     int good = 0;
+    http_history_state(app->history, &history);
     svi_pack_begin(&p, &out);
     const struct svi_open_map map = svi_pack_open(&p);
     svi_put_text(&p, "version", SVS_VERSION);
@@ -88,7 +109,8 @@ void http_shown_streams(struct exchange *x, struct http_app *app) {
             worst = summary;
     }
     svi_pack_key(&p, "all");
-    shown_put_all(&p, &worst, count, good);
+    shown_put_all(&p, &worst, count, good, &history);
+    shown_put_history(&p, &history);
     svi_pack_close(&p, map);
     if (svi_pack_end(&p) == SVS_OK)
         http_relay_value(x, 200, http_view_of(out.data, out.size));
