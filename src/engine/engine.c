@@ -552,7 +552,7 @@ static inline bool engine_wants_score(const struct svi_engine *e, int64_t seen) 
 static __attribute__((noinline)) void engine_answer_score(struct svi_engine *e, const struct svi_message *m,
                                                           const svs_step *step) {
     const struct svi_alert_scores none = {0};
-    struct svi_score score = {.asked = true};
+    struct svi_score score = {.reply = e->asked};
     e->asked->scored++;
     svi_fill_score(e, m, step, &score);
     svi_publish_score(e, &score, &none);
@@ -571,7 +571,7 @@ static __attribute__((noinline)) void engine_publish_outcome(struct svi_engine *
     if (scored)
         svi_fill_score(e, m, step, &score);
     score.published = published;
-    score.asked = asked;
+    score.reply = e->asked;
     if (asked)
         e->asked->scored++;
     /* The members' scores are overwritten by the next sample, so such an event cannot wait. */

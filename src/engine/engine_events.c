@@ -111,8 +111,8 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score,
         event->as.score.yhat = svs_real(event->as.score.scores[0]);
     else
         event->as.score.yhat = svs_learner_class(e->learner, score->predicted);
-    if (score->asked && e->asked)
-        svi_reply_scores_event(e->asked, event);
+    if (score->reply)
+        svi_reply_scores_event(score->reply, event);
     if (!score->published)
         return;
     e->kept[SVI_KEPT_PUBLISHED_SCORES]++;

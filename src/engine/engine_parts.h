@@ -185,8 +185,8 @@ static inline void svi_engine_receive_shared(struct svi_engine *e, const struct 
         e->stack->said = said;
 }
 
-/* The outcomes of the next elements are collected in `asked` as well, until the engine is settled and asked
- * for nothing (NULL). The state does not depend on it. */
+/* The outcomes of the next elements are collected in `asked` as well; NULL: nowhere. It is complete after
+ * svi_engine_settle. The state does not depend on it. */
 static inline void svi_engine_ask(struct svi_engine *e, struct svi_reply_scores *asked) {
     e->asked = asked;
 }

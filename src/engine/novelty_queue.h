@@ -8,13 +8,14 @@
 #include "data/message.h"
 #include "alerts/alert_stage.h"
 #include "wire/event.h"
+#include "wire/reply_scores.h"
 
 #define SVI_NOVELTY_QUEUE_CAPACITY 256 /* samples; a power of 2 */
 
 /* A score event without the results of novelty. */
 struct svi_score {
-    bool published; /* it is due as an event */
-    bool asked;     /* it goes into the reply to its message */
+    bool published;                 /* it is due as an event */
+    struct svi_reply_scores *reply; /* of its message, which receives it too; NULL: nobody asked */
     struct svi_event event;
     double interval[2];
     int predicted; /* class */

@@ -51,8 +51,6 @@ static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct s
         if (one != SVS_OK)
             svi_engine_refuse_input(s->root, env, false, one, &why, a->now, r);
     }
-    if (r->scores) /* samples that wait for their novelty belong to this message, and not to the next */
-        svi_engine_settle(s->root);
     svi_engine_ask(s->root, NULL);
     return code;
 }
@@ -335,7 +333,7 @@ svs_code svi_stream_apply(svi_stream *s, struct svi_envelope *env, double now, b
                           struct svi_receipt *r) {
     struct svi_receipt scratch;
     const svs_code code = svi_stream_apply_later(s, env, now, sourced, r ? r : &scratch);
-    if (s->keyed)
+    if (s->keyed || s->asked)
         svi_stream_settle(s);
     return code;
 }

@@ -77,7 +77,8 @@ svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *e
 /* ---- apply */
 
 /* Collects what becomes of the elements of the next messages, until it is called with NULL: their scores, for
- * replies. It is complete after svi_stream_settle. The state does not depend on it. */
+ * replies. It is complete after svi_stream_settle, and when svi_stream_published reaches what
+ * svi_stream_taken is after the message, unless keys have threads. The state does not depend on it. */
 void svi_stream_ask(svi_stream *s, struct svi_reply_scores *asked);
 
 /* Applies one received message: a sample, a command or a batch. With `sourced`, `src` and `n` of the first

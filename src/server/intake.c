@@ -35,6 +35,7 @@
 #define PIECE_OF_KEYS 128       /* likewise; threads of keys synchronise after each piece */
 #define RETRY_SECONDS 0.25      /* between two attempts on a full disk */
 #define SPACE_SECONDS 3.0       /* all writes must succeed this long before "disk full" is over */
+#define AHEAD_BYTES   65536     /* expected scores of a message that does not wait for them */
 #define REPLY_BYTES   (1 << 20) /* capacity that stays after a large reply */
 #define AHEAD         1.25      /* a sync begins this many sync times before it is needed */
 
@@ -74,9 +75,11 @@ struct svi_held_reply {
     int message; /* in its batch */
     size_t at, size;
     uint64_t after; /* sent when svi_stream_published reaches this */
+    int later;      /* place of its receipt in `later`: it is made with the scores; -1: it has its bytes */
 };
 
-/* A message whose samples are being learned on other threads; the receipt is filled by them. */
+/* A message whose samples are being learned on other threads, which fill the receipt, or whose scores wait
+ * for their novelty. */
 struct svi_later_reply {
     int message; /* in its batch */
     struct svi_receipt receipt;
@@ -165,8 +168,11 @@ void svi_intake_free(struct svi_intake *in) {
     svi_free(in->held_reply);
     svi_free(in->later);
     svi_reply_quota_leave(&in->quota);
+    for (int i = 0; i < SVI_SCORES_AHEAD; i++)
+        svi_reply_scores_clear(&in->asked[i]);
     svi_bytes_clear(&in->held_bytes);
     svi_bytes_clear(&in->reply);
+    svi_bytes_clear(&in->scored);
     svi_bytes_clear(&in->text);
 }
 
@@ -381,16 +387,32 @@ static void intake_send(struct svi_intake *in, const struct svi_batch *b, int i,
     in->replies_lost += code != SVS_OK || !in->ops->reply(in, intake_slot(in, b, i), reply, size);
 }
 
+/* The reply to a message whose scores are complete. */
+static void intake_send_later(struct svi_intake *in, const struct svi_batch *b,
+                              const struct svi_later_reply *l) {
+    const svs_code code =
+        svi_router_reply(in->control, &b->message[l->message].envelope, &l->receipt, &in->scored);
+    const struct svi_reply_scores *scores = l->receipt.scores;
+    if (scores && scores->count > 0)
+        in->score_bytes = fmax(in->score_bytes, (double)scores->maps.size / (double)scores->count);
+    intake_send(in, b, l->message, in->scored.data, in->scored.size, code);
+}
+
 /* Sends the held replies whose events are published. A client that has its reply may rely on the events of
  * its samples being on their way; a reply therefore waits until they are. */
 static void intake_send_held(struct svi_intake *in, const struct svi_batch *b) {
     const uint64_t published = svi_stream_published(in->control->stream);
     while (in->held_first < in->held_count && in->held_reply[in->held_first].after <= published) {
         const struct svi_held_reply *h = &in->held_reply[in->held_first++];
-        intake_send(in, b, h->message, in->held_bytes.data + h->at, h->size, SVS_OK);
+        if (h->later >= 0)
+            intake_send_later(in, b, &in->later[h->later]);
+        else
+            intake_send(in, b, h->message, in->held_bytes.data + h->at, h->size, SVS_OK);
     }
-    if (in->held_first == in->held_count)
-        in->held_first = in->held_count = (int)(in->held_bytes.size = 0);
+    if (in->held_first < in->held_count)
+        return;
+    in->held_first = in->held_count = (int)(in->held_bytes.size = 0);
+    in->asked_count = in->later_count > 0 ? in->asked_count : 0;
 }
 
 /* Replies leave in the order of the messages: held ones first. If all events of this message are out, its
@@ -407,7 +429,7 @@ static void intake_answer(struct svi_intake *in, const struct svi_batch *b, int 
         intake_send(in, b, i, in->reply.data, in->reply.size, code);
         return;
     }
-    in->held_reply[in->held_count++] = (struct svi_held_reply){i, at, in->reply.size, taken};
+    in->held_reply[in->held_count++] = (struct svi_held_reply){i, at, in->reply.size, taken, -1};
 }
 
 /* A message that was written but not applied for lack of memory would be applied by a restart. No reply goes
@@ -421,6 +443,41 @@ static void intake_note_owner(const struct svi_intake *in, const struct intake_m
     uint64_t *missing = m->owner != 0 ? missing_owner(in, &m->envelope) : NULL;
     if (missing)
         *missing = m->owner;
+}
+
+/* Where the scores of a message go that need not be waited for: few enough, so that those of all messages
+ * under way stay small. NULL: the stream has to settle after this message. */
+static struct svi_reply_scores *intake_scores(struct svi_intake *in, const struct svi_envelope *env) {
+    if (in->asked_count == SVI_SCORES_AHEAD || (double)env->left * fmax(in->score_bytes, 4096) > AHEAD_BYTES)
+        return NULL;
+    struct svi_reply_scores *scores = &in->asked[in->asked_count++];
+    svi_reply_scores_begin(scores);
+    return scores;
+}
+
+/* Applies a message that asked for its scores. Where these wait for their novelty, its reply is held, and the
+ * next message is learned meanwhile. False: it is to be settled at once (another kind, too many under way, or
+ * many scores). */
+static bool intake_ask(struct svi_intake *in, const struct svi_batch *b, int i) {
+    struct svi_envelope *env = &b->message[i].envelope;
+    if (env->reply != SVI_REPLY_SCORE || env->hello || env->bye ||
+        svi_stream_has_threads(in->control->stream))
+        return false;
+    struct svi_reply_scores *scores = intake_scores(in, env);
+    if (!scores)
+        return false;
+    struct svi_later_reply *later = &in->later[in->asked_count - 1];
+    later->message = i;
+    svi_stream_ask(in->control->stream, scores);
+    svi_stream_apply_later(in->control->stream, env, b->now, true, &later->receipt);
+    svi_stream_ask(in->control->stream, NULL);
+    intake_note_owner(in, &b->message[i]);
+    if (out_of_memory(in))
+        return true;
+    in->held_reply[in->held_count++] = (struct svi_held_reply){
+        i, in->held_bytes.size, 0, svi_stream_taken(in->control->stream), in->asked_count - 1};
+    intake_send_held(in, b);
+    return true;
 }
 
 /* Scores may make a reply of up to 64 MiB: that memory is not kept for replies of a hundred bytes. */
@@ -441,8 +498,8 @@ static void intake_settle(struct svi_intake *in, struct svi_batch *b, int i) {
     if (verdict > ANSWER && !reported && !b->full) /* check_space reports a full disk */
         intake_refuse(in, env, why, b->now);
     in->declined += declined;
-    if (env->reply == SVI_REPLY_SCORE && !in->ops->admits(in, intake_slot(in, b, i)))
-        env->reply = SVI_REPLY_WITHHELD;
+    if (!why && verdict == APPLY && intake_ask(in, b, i))
+        return;
     /* Three outcomes: declined with a reason, answered without a change, or applied. */
     svs_code code = why                 ? svi_router_decline(in->control, env, why, &in->reply)
                     : verdict == ANSWER ? svi_router_answer(in->control, env, &in->reply)
@@ -468,26 +525,35 @@ static void intake_apply(struct svi_intake *in, const struct svi_batch *b, int i
 static void intake_answer_later(struct svi_intake *in, struct svi_batch *b) {
     svi_stream_settle(in->control->stream);
     for (int k = 0; k < in->later_count && !out_of_memory(in); k++) {
-        const int i = in->later[k].message;
-        const struct svi_envelope *env = &b->message[i].envelope;
-        intake_note_owner(in, &b->message[i]);
-        const svs_code code = svi_router_reply(in->control, env, &in->later[k].receipt, &in->reply);
-        intake_send(in, b, i, in->reply.data, in->reply.size, code);
+        intake_note_owner(in, &b->message[in->later[k].message]);
+        intake_send_later(in, b, &in->later[k]);
     }
-    in->later_count = 0;
+    in->later_count = in->asked_count = 0;
 }
 
 /* With keys on several threads, samples are distributed first and answered together. False: the message is of
- * another kind (a greeting, a refusal, one that asks for its scores) and is settled here. */
+ * another kind (a greeting, a refusal, one with more scores than can be under way) and is settled here. */
 static bool intake_hand_out(struct svi_intake *in, struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->message[i].envelope;
     if (!svi_stream_has_threads(in->control->stream) || b->verdict[i] != APPLY || b->full || env->hello ||
-        env->bye || env->reply == SVI_REPLY_SCORE)
+        env->bye)
+        return false;
+    struct svi_reply_scores *scores = NULL;
+    if (env->reply == SVI_REPLY_SCORE && !(scores = intake_scores(in, env)))
         return false;
     struct svi_later_reply *later = &in->later[in->later_count++];
     later->message = i;
+    svi_stream_ask(in->control->stream, scores);
     svi_stream_apply_later(in->control->stream, env, b->now, true, &later->receipt);
+    svi_stream_ask(in->control->stream, NULL);
     return true;
+}
+
+/* A sender that does not read its replies gets no scores. */
+static void intake_withhold(const struct svi_intake *in, const struct svi_batch *b, int i) {
+    struct svi_envelope *env = &b->message[i].envelope;
+    if (env->reply == SVI_REPLY_SCORE && !in->ops->admits(in, intake_slot(in, b, i)))
+        env->reply = SVI_REPLY_WITHHELD;
 }
 
 /* Settles up to `limit` more messages of the batch; true: all of it is done.
@@ -497,6 +563,8 @@ static bool intake_hand_out(struct svi_intake *in, struct svi_batch *b, int i) {
 static bool settle_some(struct svi_intake *in, struct svi_batch *b, int limit) {
     svi_stream_leave_open(in->control->stream, true);
     for (; b->done < b->count && limit > 0 && !out_of_memory(in); b->done++, limit--) {
+        if (in->replies)
+            intake_withhold(in, b, b->done);
         /* Distributed messages are answered together, later; this loop continues. */
         if (in->replies && intake_hand_out(in, b, b->done))
             continue;

@@ -50,6 +50,8 @@ struct svi_intake_ops {
     void (*event)(struct svi_intake *in, const struct svi_event *e);
 };
 
+#define SVI_SCORES_AHEAD 64 /* messages whose scores may be under way at once */
+
 struct svi_batch;
 struct svi_held_reply;
 struct svi_later_reply;
@@ -87,12 +89,16 @@ struct svi_intake {
     int64_t replies_lost;
     bool label_reported;          /* the label of flat rows of JSON was logged */
     struct svi_bytes reply, text; /* the reply in hand, and its JSON form */
+    struct svi_bytes scored;      /* a held reply with scores, sent while another is in hand */
     struct svi_held_reply
         *held_reply;             /* replies of the first batch whose samples' events are not published yet */
     struct svi_bytes held_bytes; /* the bytes of these */
     int held_first, held_count;
     struct svi_later_reply *later;
     int later_count;
+    struct svi_reply_scores asked[SVI_SCORES_AHEAD]; /* of small messages that asked for them */
+    int asked_count;                                 /* of these, in use */
+    double score_bytes;                              /* the most that an element took so far */
 };
 
 /* Allocates the batches; the server's fields must be set, ops->open comes later. SVS_NO_MEMORY. */

@@ -10,7 +10,7 @@
 svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, double now,
                            struct svi_bytes *out);
 
-/* The reply to a message that was applied, from its receipt. */
+/* The reply to a message that was applied, from its receipt, whose scores are complete. */
 svs_code svi_router_reply(const struct svi_control *c, const struct svi_envelope *env,
                           const struct svi_receipt *r, struct svi_bytes *out);
 

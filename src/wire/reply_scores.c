@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "wire/pack.h"
 
-#define KEPT_BYTES (1 << 20) /* capacity that stays for the next message */
+#define KEPT_BYTES (256 * 1024) /* capacity that stays for the next message */
 
 void svi_reply_scores_clear(struct svi_reply_scores *r) {
     svi_bytes_clear(&r->maps);
