@@ -21,6 +21,9 @@ http_handler http_asked_mutes;        /* GET /mutes */
 http_handler http_asked_mute;         /* POST /mutes */
 http_handler http_asked_unmute;       /* DELETE /mutes/{mute} */
 http_handler http_samples_post;       /* POST /samples */
+http_handler http_samples_predict;    /* POST /predict */
+http_handler http_samples_labels;     /* POST /labels */
+http_handler http_samples_forget;     /* POST /forget */
 http_handler http_events_get;         /* GET /events */
 http_handler http_history_get;        /* GET /history */
 http_handler http_history_get_alerts; /* GET /history/alerts */

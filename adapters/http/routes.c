@@ -59,6 +59,11 @@ static const struct http_parameter of_history[] = {
     {0}};
 static const struct http_parameter of_past[] = {STREAM, FROM, TO, {0}};
 
+static const struct http_parameter of_changes[] = {
+    STREAM,
+    {"src", "string", "name of the source whose elements are numbered; with n"},
+    {"n", "integer", "number of the first element within src"},
+    {0}};
 static const struct http_parameter of_samples[] = {
     STREAM,
     {"src", "string", "name of the source whose rows are numbered; with n"},
@@ -94,6 +99,12 @@ const struct http_route http_routes[] = {
     {"POST", "/samples", ROLE_SEND, http_samples_post,
      "rows to learn, acknowledged, with the prediction for each made before it was learned", of_samples, ROWS,
      MAP},
+    {"POST", "/predict", ROLE_WATCH, http_samples_predict, "rows to score; nothing is learned", of_key, ROWS,
+     MAP},
+    {"POST", "/labels", ROLE_SEND, http_samples_labels,
+     "late labels: {\"id\": 7, \"y\": \"ok\"}, or an array of them", of_changes, ROWS, MAP},
+    {"POST", "/forget", ROLE_SEND, http_samples_forget,
+     "removes samples, exactly: {\"id\": 7}, or an array of them", of_changes, ROWS, MAP},
     {"GET", "/events", ROLE_WATCH, http_events_get, "server-sent events: the lines of `watch --json`",
      of_events, NULL, "text/event-stream"},
     {"GET", "/history", ROLE_WATCH, http_history_get, "figures of the past", of_history, NULL,

@@ -1,15 +1,9 @@
-/* POST /samples: rows to the stream, acknowledged as its own delivery level states.
+/* POST /samples, /predict, /labels and /forget: rows to the stream, acknowledged as its own delivery level
+ * states, or only scored.
  *
  * The rows of the body become one message, or several where they are too many or too large for one. The first
- * element of each message is {op: message}: it asks for the scores, and states `src` and `n` where the client
- * numbers its rows. Messages go out in order over one connection, so their replies come in order; the answer
- * is given when the last one is there.
- *
- * Counting: an element of `scores` is a duplicate, an error, or accepted. Without scores the stream's own
- * count of refused elements is what is known.
- *
- * What is uncertain is reported as such: after a break or a silence nobody knows whether the rows were taken,
- * and only a client that numbers its rows can send them again without having them twice. */
+ * element of each message of samples is {op: message}: it asks for the scores, and states `src` and `n` where
+ * the client numbers its rows. What the replies make of them is in posted.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,316 +11,18 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/json_in.h"
 #include "handlers.h"
-#include "relay.h"
+#include "posted.h"
 #include "sample_rows.h"
 #include "wire/json.h"
 #include "wire/json_value.h"
+#include "wire/fields.h"
 #include "wire/pack.h"
 
 #define SECONDS    30.0
 #define GRACE      2.0
 #define ROWS_MAX   65000 /* of a message; a stream takes 65536 elements */
 #define PREFIX_MAX 512   /* bytes, without columns */
-
-struct posted {
-    struct exchange *x; /* NULL: it has gone */
-    struct http_stream *stream;
-    bool json;        /* of the messages, and so of their replies */
-    bool with_scores; /* asked for */
-    bool scored;      /* there are some */
-    char src[SVS_NAME_MAX + 1];
-    int64_t n;       /* of the first row; -1: not numbered */
-    int64_t *counts; /* [messages] rows of each; owned */
-    int64_t messages, sent, replied;
-    int64_t accepted, refused, duplicates;
-    int64_t answered_rows;   /* of the messages that were answered in order before the first failure */
-    struct svi_bytes scores; /* elements: JSON with commas, or msgpack */
-    int64_t score_count;
-    char code[40], reason[400]; /* of the first refusal; "": none */
-    const char *why;            /* the first message that has no reply; NULL: all have one */
-    bool whole;                 /* the first refusal concerned a whole message */
-    struct svi_bytes no_scores; /* msgpack or JSON */
-};
-
-static void posted_free(struct posted *p) {
-    svi_bytes_clear(&p->scores);
-    svi_bytes_clear(&p->no_scores);
-    svi_free(p->counts);
-    svi_free(p);
-}
-
-static void posted_left(void *user) {
-    struct posted *p = user;
-    p->x = NULL;
-}
-
-/* ---- replies */
-
-/* What a reply states, from either form of it. */
-struct posted_reply {
-    bool ok, has_scores;
-    int64_t refused;
-    char code[40], reason[400];
-};
-
-static void posted_text(struct svi_span raw, char *out, size_t size) {
-    struct svi_span text = raw;
-    char scratch[400];
-    if (!svi_json_unescape(raw, scratch, sizeof scratch, &text))
-        text.end = text.at;
-    snprintf(out, size, "%.*s", (int)(text.end - text.at), text.at);
-}
-
-/* Counts an element of `scores` by its first key. */
-static void posted_count(struct posted *p, const char *key, size_t length) {
-    if (length == 9 && memcmp(key, "duplicate", 9) == 0)
-        p->duplicates++;
-    else if (length == 5 && memcmp(key, "error", 5) == 0)
-        p->refused++;
-    else
-        p->accepted++;
-    p->score_count++;
-}
-
-static void posted_scores_json(struct posted *p, const char *array) {
-    for (const char *e = svi_json_first(array); e; e = svi_json_next(svi_json_skip(e))) {
-        struct svi_span key = {"", ""};
-        const char *first = svi_json_type(e) == SVI_JSON_OBJECT ? svi_json_first(e) : NULL;
-        if (first)
-            svi_json_key(first, &key);
-        posted_count(p, key.at, (size_t)(key.end - key.at));
-    }
-    const char *begin = svi_json_first(array), *end = svi_json_skip(array);
-    if (!begin)
-        return;
-    while (end[-1] != ']')
-        end--;
-    if (p->scores.size > 0)
-        svi_bytes_append(&p->scores, ",", 1);
-    svi_bytes_append(&p->scores, begin, (size_t)(end - 1 - begin));
-}
-
-/* The reply was made by the stream's own writer; it is checked all the same, as whatever comes over a socket.
- */
-static bool posted_read_json(struct posted *p, const void *reply, size_t size, struct posted_reply *r) {
-    static const char zeros[32];
-    struct svi_bytes copy = {0};
-    svs_error err;
-    bool good = svi_bytes_append(&copy, reply, size) == SVS_OK &&
-                svi_bytes_append(&copy, zeros, sizeof zeros) == SVS_OK;
-    const char *text = (const char *)copy.data;
-    good = good &&
-           svi_json_check_value((struct svi_span){text, text + size}, SVI_JSON_DEPTH, &err) == SVS_OK &&
-           svi_json_type(text) == SVI_JSON_OBJECT;
-    for (const char *at = good ? svi_json_first(text) : NULL; at;) {
-        struct svi_span key, raw;
-        const char *value = svi_json_key(at, &key);
-        const size_t length = (size_t)(key.end - key.at);
-        const enum svi_json_type type = svi_json_type(value);
-        if (type == SVI_JSON_STRING)
-            svi_json_string_at(value, &raw);
-        if (length == 2 && memcmp(key.at, "ok", 2) == 0)
-            r->ok = type == SVI_JSON_TRUE;
-        else if (length == 7 && memcmp(key.at, "refused", 7) == 0 && type == SVI_JSON_NUMBER)
-            r->refused = strtoll(value, NULL, 10);
-        else if (length == 4 && memcmp(key.at, "code", 4) == 0 && type == SVI_JSON_STRING)
-            posted_text(raw, r->code, sizeof r->code);
-        else if (length == 5 && memcmp(key.at, "error", 5) == 0 && type == SVI_JSON_STRING)
-            posted_text(raw, r->reason, sizeof r->reason);
-        else if (length == 6 && memcmp(key.at, "scores", 6) == 0 && type == SVI_JSON_ARRAY) {
-            r->has_scores = true;
-            posted_scores_json(p, value);
-        } else if (length == 9 && memcmp(key.at, "no_scores", 9) == 0 && p->no_scores.size == 0)
-            svi_bytes_append(&p->no_scores, value, (size_t)(svi_json_skip(value) - value));
-        at = svi_json_next(svi_json_skip(value));
-    }
-    svi_bytes_clear(&copy);
-    return good;
-}
-
-static void posted_read_msgpack(struct posted *p, const void *reply, size_t size, struct posted_reply *r) {
-    const struct http_view map = http_view_of(reply, size), none = http_view_key(map, "no_scores");
-    struct http_view scores = http_view_key(map, "scores"), element;
-    int64_t left = -1;
-    r->ok = http_view_true(map, "ok");
-    r->refused = http_view_integer(map, "refused", 0);
-    http_view_text(map, "code", r->code, sizeof r->code);
-    http_view_text(map, "error", r->reason, sizeof r->reason);
-    r->has_scores = scores.at;
-    while (http_view_next(&scores, &left, &element)) {
-        struct svi_item head = http_view_item(element), key = {.type = SVI_NIL};
-        if (head.type == SVI_MAP && head.length > 0)
-            svi_item_read(head.body, &key);
-        posted_count(p, (const char *)key.body, key.type == SVI_STRING ? key.length : 0);
-        svi_bytes_append(&p->scores, element.at, (size_t)(element.end - element.at));
-    }
-    if (none.at && p->no_scores.size == 0)
-        svi_bytes_append(&p->no_scores, none.at, (size_t)(none.end - none.at));
-}
-
-/* ---- the answer */
-
-/* The counts and scores as JSON text or msgpack, in the form of the messages. */
-static void posted_make_json(const struct posted *p, struct svi_bytes *out) {
-    char text[300], delivery[24];
-    svi_json_text(out, "{");
-    snprintf(text, sizeof text,
-             "\"accepted\":%" PRId64 ",\"refused\":%" PRId64 ",\"duplicates\":%" PRId64
-             ",\"acknowledged\":true",
-             p->accepted, p->refused, p->duplicates);
-    svi_json_text(out, text);
-    svi_json_text(out, ",\"delivery\":");
-    http_stream_delivery(p->stream, delivery);
-    svi_json_string(out, delivery, strlen(delivery));
-    if (*p->code) {
-        svi_json_text(out, ",\"code\":");
-        svi_json_string(out, p->code, strlen(p->code));
-        svi_json_text(out, ",\"error\":");
-        svi_json_string(out, p->reason, strlen(p->reason));
-    }
-    if (p->scored) {
-        svi_json_text(out, ",\"scores\":[");
-        svi_bytes_append(out, p->scores.data, p->scores.size);
-        svi_json_text(out, "]");
-    }
-    if (p->no_scores.size > 0) {
-        svi_json_text(out, ",\"no_scores\":");
-        svi_bytes_append(out, p->no_scores.data, p->no_scores.size);
-    }
-    svi_json_text(out, "}\n");
-}
-
-static svs_code posted_make_msgpack(const struct posted *p, struct svi_bytes *out) {
-    struct svi_pack pack;
-    char delivery[24];
-    svi_pack_begin(&pack, out);
-    const struct svi_open_map map = svi_pack_open(&pack);
-    svi_put_int(&pack, "accepted", p->accepted);
-    svi_put_int(&pack, "refused", p->refused);
-    svi_put_int(&pack, "duplicates", p->duplicates);
-    svi_put_bool(&pack, "acknowledged", true);
-    svi_put_text(&pack, "delivery", http_stream_delivery(p->stream, delivery));
-    if (*p->code) {
-        svi_put_text(&pack, "code", p->code);
-        svi_put_text(&pack, "error", p->reason);
-    }
-    if (p->scored) {
-        svi_put_array(&pack, "scores", (size_t)p->score_count);
-        svi_pack_raw(&pack, p->scores.data, p->scores.size);
-    }
-    if (p->no_scores.size > 0) {
-        svi_pack_key(&pack, "no_scores");
-        svi_pack_raw(&pack, p->no_scores.data, p->no_scores.size);
-    }
-    svi_pack_close(&pack, map);
-    return svi_pack_end(&pack);
-}
-
-/* The messages and their replies are JSON or msgpack, as the body was; the client may want the other. */
-static void posted_answer(struct posted *p) {
-    const char *type =
-        http_exchange_accepts(p->x, "application/json, application/msgpack, application/x-msgpack");
-    const bool wants_json = !type || strcmp(type, "application/json") == 0;
-    struct svi_bytes out = {0}, other = {0};
-    struct svi_pack pack;
-    svs_code code = SVS_OK;
-    if (p->json)
-        posted_make_json(p, &out);
-    else
-        code = posted_make_msgpack(p, &out);
-    if (code == SVS_OK && p->json && !wants_json) {
-        svi_pack_begin(&pack, &other);
-        code = svi_bytes_append(&out, "", 1);
-        if (code == SVS_OK)
-            code = svi_pack_json(&pack, (const char *)out.data, NULL);
-        if (code == SVS_OK)
-            code = svi_pack_end(&pack);
-    } else if (code == SVS_OK && !p->json && wants_json) {
-        code = svi_json_msgpack(&other, out.data, out.size, NULL);
-    }
-    const struct svi_bytes *text = p->json != wants_json ? &other : &out;
-    if (code == SVS_OK)
-        http_exchange_answer(p->x, 200, type ? type : "application/json", text->data, text->size);
-    else
-        http_exchange_problem(p->x, 503, "no_memory",
-                              "the rows were taken; there is no memory for the answer");
-    svi_bytes_clear(&out);
-    svi_bytes_clear(&other);
-}
-
-/* What to do where it is not known whether rows were taken. */
-static const char *posted_advice(const struct posted *p) {
-    return p->n >= 0 ? "it is not known whether they were taken; send them again with the same src and n: "
-                       "what was taken is not taken twice"
-                     : "it is not known whether they were taken; rows that are numbered (?src=NAME&n=0) can "
-                       "be sent again safely";
-}
-
-static void posted_failed(struct posted *p) {
-    char before[120] = "";
-    if (p->answered_rows > 0)
-        snprintf(before, sizeof before, "the first %" PRId64 " rows were answered (%" PRId64 " accepted); ",
-                 p->answered_rows, p->accepted);
-    if (p->why && (p->why == http_why_timeout || p->why == http_why_broken))
-        http_exchange_problem(p->x, p->why == http_why_timeout ? 504 : 503, "no_answer",
-                              "%s%s; %s%s", before, p->why, *before ? "of the other rows " : "",
-                              posted_advice(p));
-    else if (p->why) {
-        http_exchange_add(p->x, "Retry-After", "1");
-        http_exchange_problem(p->x, 503, p->why == http_why_absent ? "not_there" : "busy",
-                              "%s%s; %s not sent", before, p->why,
-                              *before ? "the other rows were" : "nothing was");
-    } else {
-        const bool later = http_relay_temporary(p->code) || strcmp(p->code, "limit") == 0;
-        if (later)
-            http_exchange_add(p->x, "Retry-After", "5");
-        http_exchange_problem(p->x, later ? 503 : http_relay_status(p->code), p->code,
-                              "%snothing%s was taken: %s", before, *before ? " of the other rows" : "", p->reason);
-    }
-}
-
-static void posted_finish(struct posted *p) {
-    if (p->x && (p->why || p->whole))
-        posted_failed(p);
-    else if (p->x && p->accepted == 0 && p->duplicates == 0 && p->refused > 0)
-        http_exchange_problem(p->x, http_relay_status(p->code) == 413 ? 413 : 422, p->code, "%s%s",
-                              p->refused > 1 ? "all rows were refused, for example: " : "", p->reason);
-    else if (p->x)
-        posted_answer(p);
-    posted_free(p);
-}
-
-/* The reply to the next message. */
-static void posted_replied(void *user, const void *reply, size_t size, const char *why) {
-    struct posted *p = user;
-    struct posted_reply r = {0};
-    const int64_t rows = p->counts[p->replied++];
-    const uint8_t *bytes = reply;
-    if (why)
-        p->why = p->why ? p->why : why;
-    else if (size > 0 && (*bytes == '{' || *bytes == '['))
-        posted_read_json(p, reply, size, &r);
-    else
-        posted_read_msgpack(p, reply, size, &r);
-    if (!why) {
-        p->scored = p->scored || r.has_scores;
-        if (!p->why && !p->whole)
-            p->answered_rows += r.ok || r.has_scores ? rows : 0;
-        if (!r.has_scores) {
-            p->refused += r.ok ? r.refused : rows;
-            p->accepted += r.ok ? rows - r.refused : 0;
-            p->whole = p->whole || !r.ok;
-        }
-        if (*r.code && !*p->code) {
-            snprintf(p->code, sizeof p->code, "%s", r.code);
-            snprintf(p->reason, sizeof p->reason, "%s", r.reason);
-        }
-    }
-    if (p->replied == p->messages)
-        posted_finish(p);
-}
 
 /* ---- messages */
 
@@ -371,11 +67,38 @@ static svs_code posted_prefix_msgpack(const struct posted *p, const struct http_
     return svi_pack_end(&pack);
 }
 
+/* A request to score the rows. The rows were checked: they cannot end the array that they are in. */
+static svs_code posted_question(const struct posted *p, const struct http_rows_part *part,
+                                struct svi_bytes *out) {
+    struct svi_pack pack;
+    if (p->json) {
+        SVI_TRY(svi_json_text(out, "{\"op\":\"score\""));
+        if (p->keyed) {
+            SVI_TRY(svi_json_text(out, ",\"key\":"));
+            SVI_TRY(svi_json_string(out, p->src, strlen(p->src)));
+        }
+        SVI_TRY(svi_json_text(out, ",\"sample\":["));
+        SVI_TRY(svi_bytes_append(out, part->at, part->size));
+        return svi_json_text(out, "]}");
+    }
+    svi_pack_begin(&pack, out);
+    const struct svi_open_map map = svi_pack_open(&pack);
+    svi_put_text(&pack, "op", "score");
+    if (p->keyed)
+        svi_put_text(&pack, "key", p->src);
+    svi_put_array(&pack, "sample", (size_t)part->count);
+    svi_pack_raw(&pack, part->at, part->size);
+    svi_pack_close(&pack, map);
+    return svi_pack_end(&pack);
+}
+
 /* One message in `out` (replaced). */
 static svs_code posted_message(const struct posted *p, const struct http_rows_part *part,
                                struct svi_bytes *out) {
     out->size = 0;
     SVI_TRY(svi_bytes_reserve(out, part->size + part->columns_size + PREFIX_MAX));
+    if (p->kind == POSTED_PREDICT)
+        return posted_question(p, part, out);
     SVI_TRY(p->json ? posted_prefix_json(p, part, out) : posted_prefix_msgpack(p, part, out));
     SVI_TRY(svi_bytes_append(out, part->at, part->size));
     return p->json ? svi_json_text(out, "]") : SVS_OK;
@@ -409,7 +132,7 @@ static void posted_push(struct posted *p, struct http_rows *rows) {
         http_exchange_problem(p->x, 503, "busy",
                               "%" PRId64 " rows were sent; the stream takes no more messages now", sent);
     }
-    posted_free(p);
+    http_posted_free(p);
 }
 
 /* All messages are handed over at once: they are bounded with those of all other requests. */
@@ -425,23 +148,33 @@ static void posted_send(struct posted *p, struct http_rows *rows) {
                                   "row %" PRId64
                                   " has %zu bytes; the stream takes messages of %zu (max.message)",
                                   part.first + 1, part.size, http_stream_max_message(p->stream));
-            posted_free(p);
+            http_posted_free(p);
             return;
         }
+    if (p->kind == POSTED_PREDICT && p->messages > 1 && counting.columns_size > 0) {
+        http_exchange_problem(
+            x, 413, "too_large",
+            "rows with `columns` that need more than one message (max.message %zu bytes): send "
+            "fewer at a time",
+            http_stream_max_message(p->stream));
+        http_posted_free(p);
+        return;
+    }
     if (!(p->counts = svi_alloc_array((size_t)p->messages, sizeof *p->counts))) {
-        posted_free(p);
+        http_posted_free(p);
         http_exchange_problem(x, 503, "no_memory", "no memory for the request");
         return;
     }
     const int64_t messages = p->messages;
-    http_exchange_later(x, SECONDS + GRACE, posted_left, p);
+    http_exchange_later(x, SECONDS + GRACE, http_posted_left, p);
     while (i < messages && posted_take(p, rows, &part)) {
         p->counts[i++] = part.count;
         /* The last reply frees p, and cannot come before the last message was sent. */
         if (posted_message(p, &part, &message) == SVS_OK)
-            http_stream_send(p->stream, message.data, message.size, SECONDS, posted_replied, p);
+            (p->kind == POSTED_PREDICT ? http_stream_ask : http_stream_send)(
+                p->stream, message.data, message.size, SECONDS, http_posted_replied, p);
         else
-            posted_replied(p, NULL, 0, http_why_full);
+            http_posted_replied(p, NULL, 0, http_why_full);
     }
     svi_bytes_clear(&message);
 }
@@ -477,7 +210,6 @@ static bool posted_source(struct posted *p, const struct http_rows *rows) {
     return false;
 }
 
-/* Answers with what is wrong with a body. */
 static void posted_refuse_body(struct exchange *x, const svs_error *err) {
     const int status = err->code == SVS_NO_MEMORY ? 503 : 400;
     http_exchange_problem(x, status, svs_code_name(err->code), "%s", err->text);
@@ -496,34 +228,174 @@ static bool posted_read(struct exchange *x, struct http_rows *rows) {
     return false;
 }
 
+/* A request under way. NULL: it was answered with the problem. */
+static struct posted *posted_new(struct exchange *x, struct http_stream *s, enum posted_kind kind,
+                                 const struct http_rows *rows) {
+    struct posted *p = svi_alloc_plain(sizeof *p);
+    if (p)
+        *p = (struct posted){
+            .x = x, .stream = s, .kind = kind, .json = rows->json, .with_scores = true, .n = -1};
+    else
+        http_exchange_problem(x, 503, "no_memory", "no memory for the request");
+    return p;
+}
+
+/* Over the socket that takes samples. */
+static void posted_dispatch(struct posted *p, struct http_rows *rows) {
+    const struct http_stream *s = p->stream;
+    if (rows->count == 0) {
+        http_posted_answer(p);
+        http_posted_free(p);
+    } else if (s->in_mode == HTTP_IN_PULL) {
+        posted_push(p, rows);
+    } else if (s->in_mode == HTTP_IN_ROUTER) {
+        posted_send(p, rows);
+    } else {
+        if (s->status.size == 0 || s->config.size == 0)
+            http_relay_failed(p->x, s, http_why_absent);
+        else
+            http_exchange_problem(
+                p->x, 409, "unavailable",
+                "%s takes no samples from here: its input is no socket of in.mode router or "
+                "pull, or its address is not known (--stream in=ADDRESS)",
+                s->name);
+        http_posted_free(p);
+    }
+}
+
 void http_samples_post(struct exchange *x, struct http_app *app) {
     struct http_stream *s = http_relay_stream(x, app->streams, true);
     struct http_rows rows = {0};
+    struct posted *p;
     bool scores = true;
     if (!s || !http_relay_switch(x, "scores", &scores) || !posted_read(x, &rows))
         return;
-    struct posted *p = svi_alloc_plain(sizeof *p);
-    if (!p) {
-        http_exchange_problem(x, 503, "no_memory", "no memory for the request");
-    } else {
-        *p = (struct posted){.x = x, .stream = s, .json = rows.json, .with_scores = scores, .n = -1};
-        const bool good = posted_source(p, &rows);
-        if (good && rows.count == 0) {
-            posted_answer(p);
-            posted_free(p);
-        } else if (good && s->in_mode == HTTP_IN_PULL) {
-            posted_push(p, &rows);
-        } else if (good && s->in_mode == HTTP_IN_ROUTER) {
+    if ((p = posted_new(x, s, POSTED_SAMPLES, &rows))) {
+        p->with_scores = scores;
+        if (posted_source(p, &rows))
+            posted_dispatch(p, &rows);
+        else
+            http_posted_free(p);
+    }
+    http_rows_clear(&rows);
+}
+
+void http_samples_predict(struct exchange *x, struct http_app *app) {
+    struct http_stream *s = http_relay_stream(x, app->streams, true);
+    const char *key = http_exchange_query(x, "key");
+    struct http_rows rows = {0};
+    struct posted *p;
+    if (!s)
+        return;
+    if (key && strlen(key) > SVS_KEY_MAX) {
+        http_exchange_problem(x, 400, "bad_key", "key= has more than %d bytes", SVS_KEY_MAX);
+        return;
+    }
+    if (!posted_read(x, &rows))
+        return;
+    if ((p = posted_new(x, s, POSTED_PREDICT, &rows))) {
+        p->keyed = key;
+        snprintf(p->src, sizeof p->src, "%s", key ? key : "");
+        if (rows.count > 0) {
             posted_send(p, &rows);
         } else {
-            if (good)
-                http_exchange_problem(
-                    x, 409, "unavailable",
-                    "%s takes no samples from here: its input is no socket of in.mode router "
-                    "or pull, or its address is not known (--stream in=ADDRESS)",
-                    s->name);
-            posted_free(p);
+            http_posted_answer(p);
+            http_posted_free(p);
         }
     }
     http_rows_clear(&rows);
+}
+
+/* ---- labels and removals */
+
+/* Appends an element of the wire made of the map `row`: its `known` keys, and the operation. SVS_WRONG_TYPE:
+ * it is no map, or another key is in it. */
+static svs_code changes_element(struct svi_pack *p, struct http_view row, const char *op,
+                                const char *const *known, svs_error *err) {
+    const struct svi_item head = http_view_item(row);
+    const uint8_t *at = head.body;
+    if (head.type != SVI_MAP)
+        return svi_fail(err, SVS_WRONG_TYPE, "it is %s: each is to be an object", svi_item_name(&head));
+    svi_pack_map(p, head.length + 1);
+    svi_put_text(p, "op", op);
+    for (uint32_t i = 0; i < head.length; i++) {
+        const uint8_t *const pair = at;
+        struct svi_item name;
+        bool good = false;
+        svi_item_read(at, &name);
+        svi_walk(&at, row.end, SVI_WALK_MAX);
+        svi_walk(&at, row.end, SVI_WALK_MAX);
+        for (int k = 0; known[k]; k++)
+            good = good || svi_item_is(&name, known[k]);
+        if (!good)
+            return svi_fail(err, SVS_WRONG_TYPE, "a key is not id, key%s", known[2] ? " or y" : "");
+        svi_pack_raw(p, pair, (size_t)(at - pair));
+    }
+    return SVS_OK;
+}
+
+/* The body, of any form, as msgpack elements of one operation in `out`. */
+static svs_code changes_read(const struct http_rows *rows, const char *op, const char *const *known,
+                             struct http_rows *out, svs_error *err) {
+    struct svi_bytes parsed = {0};
+    struct svi_pack p;
+    const uint8_t *at = rows->bytes.data, *end = at + rows->size;
+    svs_code code = SVS_OK;
+    svi_pack_begin(&p, &parsed);
+    if (rows->json) {
+        struct svi_item array;
+        if ((code = svi_pack_json(&p, (const char *)rows->bytes.data, err)) == SVS_OK)
+            code = svi_pack_end(&p);
+        if (code == SVS_OK) {
+            end = parsed.data + parsed.size;
+            at = svi_item_read(parsed.data, &array);
+        }
+    }
+    svi_pack_begin(&p, &out->bytes);
+    for (int64_t i = 0; i < rows->count && code == SVS_OK; i++) {
+        struct http_view row = {at, at};
+        char text[SVS_ERROR_TEXT];
+        svi_walk(&row.end, end, SVI_WALK_MAX);
+        at = row.end;
+        if ((code = changes_element(&p, row, op, known, err)) != SVS_OK) {
+            snprintf(text, sizeof text, "%s", err->text);
+            svi_fail(err, code, "element %lld: %.200s", (long long)i + 1, text);
+        }
+    }
+    if (code == SVS_OK)
+        code = svi_pack_end(&p);
+    out->size = out->bytes.size;
+    out->count = rows->count;
+    svi_bytes_clear(&parsed);
+    return code;
+}
+
+static void changes_post(struct exchange *x, struct http_app *app, const char *op, const char *const *known) {
+    struct http_stream *s = http_relay_stream(x, app->streams, true);
+    struct http_rows rows = {0}, changes = {0};
+    struct posted *p;
+    svs_error err = {SVS_NO_MEMORY, "no memory for the request"};
+    if (!s || !posted_read(x, &rows))
+        return;
+    if (changes_read(&rows, op, known, &changes, &err) != SVS_OK) {
+        http_exchange_problem(x, err.code == SVS_NO_MEMORY ? 503 : 422, svs_code_name(err.code), "%s",
+                              err.text);
+    } else if ((p = posted_new(x, s, POSTED_CHANGES, &changes))) {
+        if (posted_source(p, &changes))
+            posted_dispatch(p, &changes);
+        else
+            http_posted_free(p);
+    }
+    http_rows_clear(&rows);
+    http_rows_clear(&changes);
+}
+
+void http_samples_labels(struct exchange *x, struct http_app *app) {
+    static const char *const known[] = {"id", "key", "y", NULL};
+    changes_post(x, app, "label", known);
+}
+
+void http_samples_forget(struct exchange *x, struct http_app *app) {
+    static const char *const known[] = {"id", "key", NULL};
+    changes_post(x, app, "forget", known);
 }

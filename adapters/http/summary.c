@@ -156,8 +156,11 @@ static void summary_add_work(struct summary_text *t, const struct http_stream *s
                  left = http_view_number(status, "disk_free", NAN),
                  size = http_view_number(status, "disk_size", NAN);
     char text[SVI_HUMAN];
-    if (http_view_number(status, "seen", 0) == 0)
+    const double seen = http_view_number(status, "seen", 0);
+    if (seen == 0)
         summary_add(t, "no sample so far");
+    else if (isnan(rate))
+        summary_add(t, "%s samples so far", svi_human_count(text, (int64_t)seen));
     else if (rate > 0)
         summary_add(t, "learning %s samples/s",
                     rate >= 10 ? svi_human_count(text, (int64_t)(rate + 0.5))

@@ -1,0 +1,312 @@
+/* Replies of a stream to the messages of one request, and the answer made of them.
+ *
+ * Messages go out in order over one connection, so their replies come in order. Counting: an element of
+ * `scores` is a duplicate, an error, or accepted. Without scores the stream's own count of refused elements
+ * is what is known. Scores stay in the form in which they come, JSON or msgpack, and are not taken apart.
+ *
+ * What is uncertain is reported as such: after a break or a silence nobody knows whether the rows were taken,
+ * and only a client that numbers its rows can send them again without having them twice. */
+#include "posted.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/json_in.h"
+#include "wire/json.h"
+#include "wire/json_value.h"
+#include "wire/pack.h"
+
+void http_posted_free(struct posted *p) {
+    svi_bytes_clear(&p->scores);
+    svi_bytes_clear(&p->no_scores);
+    svi_free(p->counts);
+    svi_free(p);
+}
+
+void http_posted_left(void *user) {
+    struct posted *p = user;
+    p->x = NULL;
+}
+
+/* ---- replies */
+
+/* What a reply states, from either form of it. */
+struct posted_reply {
+    bool ok, has_scores;
+    int64_t refused;
+    char code[40], reason[400];
+};
+
+static void posted_text(struct svi_span raw, char *out, size_t size) {
+    struct svi_span text = raw;
+    char scratch[400];
+    if (!svi_json_unescape(raw, scratch, sizeof scratch, &text))
+        text.end = text.at;
+    snprintf(out, size, "%.*s", (int)(text.end - text.at), text.at);
+}
+
+/* Without memory for them the answer has no scores. */
+static void posted_keep(struct posted *p, const void *bytes, size_t size) {
+    p->scoreless = p->scoreless || svi_bytes_append(&p->scores, bytes, size) != SVS_OK;
+}
+
+/* Counts an element of `scores` by its first key. */
+static void posted_count(struct posted *p, const char *key, size_t length) {
+    if (length == 9 && memcmp(key, "duplicate", 9) == 0)
+        p->duplicates++;
+    else if (length == 5 && memcmp(key, "error", 5) == 0)
+        p->refused++;
+    else
+        p->accepted++;
+    p->score_count++;
+}
+
+static void posted_scores_json(struct posted *p, const char *array) {
+    for (const char *e = svi_json_first(array); e; e = svi_json_next(svi_json_skip(e))) {
+        struct svi_span key = {"", ""};
+        const char *first = svi_json_type(e) == SVI_JSON_OBJECT ? svi_json_first(e) : NULL;
+        if (first)
+            svi_json_key(first, &key);
+        posted_count(p, key.at, (size_t)(key.end - key.at));
+    }
+    const char *begin = svi_json_first(array), *end = svi_json_skip(array);
+    if (!begin)
+        return;
+    while (end[-1] != ']')
+        end--;
+    if (p->scores.size > 0)
+        posted_keep(p, ",", 1);
+    posted_keep(p, begin, (size_t)(end - 1 - begin));
+}
+
+/* The reply was made by the stream's own writer; it is checked all the same, as whatever comes over a socket.
+ */
+static bool posted_read_json(struct posted *p, const void *reply, size_t size, struct posted_reply *r) {
+    static const char zeros[32];
+    struct svi_bytes copy = {0};
+    svs_error err;
+    bool good = svi_bytes_append(&copy, reply, size) == SVS_OK &&
+                svi_bytes_append(&copy, zeros, sizeof zeros) == SVS_OK;
+    const char *text = (const char *)copy.data;
+    good = good &&
+           svi_json_check_value((struct svi_span){text, text + size}, SVI_JSON_DEPTH, &err) == SVS_OK &&
+           svi_json_type(text) == SVI_JSON_OBJECT;
+    for (const char *at = good ? svi_json_first(text) : NULL; at;) {
+        struct svi_span key, raw;
+        const char *value = svi_json_key(at, &key);
+        const size_t length = (size_t)(key.end - key.at);
+        const enum svi_json_type type = svi_json_type(value);
+        if (type == SVI_JSON_STRING)
+            svi_json_string_at(value, &raw);
+        if (length == 2 && memcmp(key.at, "ok", 2) == 0)
+            r->ok = type == SVI_JSON_TRUE;
+        else if (length == 7 && memcmp(key.at, "refused", 7) == 0 && type == SVI_JSON_NUMBER)
+            r->refused = strtoll(value, NULL, 10);
+        else if (length == 4 && memcmp(key.at, "code", 4) == 0 && type == SVI_JSON_STRING)
+            posted_text(raw, r->code, sizeof r->code);
+        else if (length == 5 && memcmp(key.at, "error", 5) == 0 && type == SVI_JSON_STRING)
+            posted_text(raw, r->reason, sizeof r->reason);
+        else if (length == 6 && memcmp(key.at, "scores", 6) == 0 && type == SVI_JSON_ARRAY) {
+            r->has_scores = true;
+            posted_scores_json(p, value);
+        } else if (length == 9 && memcmp(key.at, "no_scores", 9) == 0 && p->no_scores.size == 0)
+            svi_bytes_append(&p->no_scores, value, (size_t)(svi_json_skip(value) - value));
+        at = svi_json_next(svi_json_skip(value));
+    }
+    svi_bytes_clear(&copy);
+    return good;
+}
+
+static void posted_read_msgpack(struct posted *p, const void *reply, size_t size, struct posted_reply *r) {
+    const struct http_view map = http_view_of(reply, size), none = http_view_key(map, "no_scores");
+    struct http_view scores = http_view_key(map, "scores"), element;
+    int64_t left = -1;
+    r->ok = http_view_true(map, "ok");
+    r->refused = http_view_integer(map, "refused", 0);
+    http_view_text(map, "code", r->code, sizeof r->code);
+    http_view_text(map, "error", r->reason, sizeof r->reason);
+    r->has_scores = scores.at;
+    while (http_view_next(&scores, &left, &element)) {
+        struct svi_item head = http_view_item(element), key = {.type = SVI_NIL};
+        if (head.type == SVI_MAP && head.length > 0)
+            svi_item_read(head.body, &key);
+        posted_count(p, (const char *)key.body, key.type == SVI_STRING ? key.length : 0);
+        posted_keep(p, element.at, (size_t)(element.end - element.at));
+    }
+    if (none.at && p->no_scores.size == 0)
+        svi_bytes_append(&p->no_scores, none.at, (size_t)(none.end - none.at));
+}
+
+/* ---- the answer */
+
+/* The counts and scores as JSON text or msgpack, in the form of the messages. */
+static const char *posted_list(const struct posted *p) {
+    return p->kind == POSTED_CHANGES ? "results" : "scores";
+}
+
+static svs_code posted_make_json(const struct posted *p, struct svi_bytes *out) {
+    char text[300], delivery[24];
+    /* With this capacity nothing below can fail. */
+    SVI_TRY(svi_bytes_reserve(out, p->scores.size + p->no_scores.size + 4096));
+    if (p->kind == POSTED_PREDICT) {
+        snprintf(text, sizeof text, "{\"scored\":%" PRId64 ",\"refused\":%" PRId64, p->accepted, p->refused);
+        svi_json_text(out, text);
+    } else {
+        snprintf(text, sizeof text,
+                 "{\"accepted\":%" PRId64 ",\"refused\":%" PRId64 ",\"duplicates\":%" PRId64
+                 ",\"acknowledged\":true,\"delivery\":",
+                 p->accepted, p->refused, p->duplicates);
+        svi_json_text(out, text);
+        http_stream_delivery(p->stream, delivery);
+        svi_json_string(out, delivery, strlen(delivery));
+    }
+    if (*p->code) {
+        svi_json_text(out, ",\"code\":");
+        svi_json_string(out, p->code, strlen(p->code));
+        svi_json_text(out, ",\"error\":");
+        svi_json_string(out, p->reason, strlen(p->reason));
+    }
+    if (p->scored && !p->scoreless) {
+        snprintf(text, sizeof text, ",\"%s\":[", posted_list(p));
+        svi_json_text(out, text);
+        svi_bytes_append(out, p->scores.data, p->scores.size);
+        svi_json_text(out, "]");
+    }
+    if (p->no_scores.size > 0) {
+        svi_json_text(out, ",\"no_scores\":");
+        svi_bytes_append(out, p->no_scores.data, p->no_scores.size);
+    }
+    return svi_json_text(out, "}\n");
+}
+
+static svs_code posted_make_msgpack(const struct posted *p, struct svi_bytes *out) {
+    struct svi_pack pack;
+    char delivery[24];
+    svi_pack_begin(&pack, out);
+    const struct svi_open_map map = svi_pack_open(&pack);
+    svi_put_int(&pack, p->kind == POSTED_PREDICT ? "scored" : "accepted", p->accepted);
+    svi_put_int(&pack, "refused", p->refused);
+    if (p->kind != POSTED_PREDICT) {
+        svi_put_int(&pack, "duplicates", p->duplicates);
+        svi_put_bool(&pack, "acknowledged", true);
+        svi_put_text(&pack, "delivery", http_stream_delivery(p->stream, delivery));
+    }
+    if (*p->code) {
+        svi_put_text(&pack, "code", p->code);
+        svi_put_text(&pack, "error", p->reason);
+    }
+    if (p->scored && !p->scoreless) {
+        svi_put_array(&pack, posted_list(p), (size_t)p->score_count);
+        svi_pack_raw(&pack, p->scores.data, p->scores.size);
+    }
+    if (p->no_scores.size > 0) {
+        svi_pack_key(&pack, "no_scores");
+        svi_pack_raw(&pack, p->no_scores.data, p->no_scores.size);
+    }
+    svi_pack_close(&pack, map);
+    return svi_pack_end(&pack);
+}
+
+/* The messages and their replies are JSON or msgpack, as the body was; the client may want the other. */
+void http_posted_answer(struct posted *p) {
+    const char *type =
+        http_exchange_accepts(p->x, "application/json, application/msgpack, application/x-msgpack");
+    const bool wants_json = !type || strcmp(type, "application/json") == 0;
+    struct svi_bytes out = {0}, other = {0};
+    struct svi_pack pack;
+    svs_code code = p->json ? posted_make_json(p, &out) : posted_make_msgpack(p, &out);
+    if (code == SVS_OK && p->json && !wants_json) {
+        svi_pack_begin(&pack, &other);
+        code = svi_bytes_append(&out, "", 1);
+        if (code == SVS_OK)
+            code = svi_pack_json(&pack, (const char *)out.data, NULL);
+        if (code == SVS_OK)
+            code = svi_pack_end(&pack);
+    } else if (code == SVS_OK && !p->json && wants_json) {
+        code = svi_json_msgpack(&other, out.data, out.size, NULL);
+    }
+    const struct svi_bytes *text = p->json != wants_json ? &other : &out;
+    if (code == SVS_OK)
+        http_exchange_answer(p->x, 200, type ? type : "application/json", text->data, text->size);
+    else
+        http_exchange_problem(p->x, 503, "no_memory",
+                              "the rows were taken; there is no memory for the answer");
+    svi_bytes_clear(&out);
+    svi_bytes_clear(&other);
+}
+
+/* What to do where it is not known whether rows were taken. */
+static const char *posted_advice(const struct posted *p) {
+    return p->n >= 0 ? "it is not known whether they were taken; send them again with the same src and n: "
+                       "what was taken is not taken twice"
+                     : "it is not known whether they were taken; rows that are numbered (?src=NAME&n=0) can "
+                       "be sent again safely";
+}
+
+static void posted_failed(struct posted *p) {
+    char before[120] = "";
+    if (p->answered_rows > 0)
+        snprintf(before, sizeof before, "the first %" PRId64 " rows were answered (%" PRId64 " accepted); ",
+                 p->answered_rows, p->accepted);
+    if (p->why && (p->why == http_why_timeout || p->why == http_why_broken))
+        http_exchange_problem(p->x, p->why == http_why_timeout ? 504 : 503, "no_answer", "%s%s; %s%s", before,
+                              p->why, *before ? "of the other rows " : "", posted_advice(p));
+    else if (p->why) {
+        http_exchange_add(p->x, "Retry-After", "1");
+        http_exchange_problem(p->x, 503, p->why == http_why_absent ? "not_there" : "busy",
+                              "%s%s; %s not sent", before, p->why,
+                              *before ? "the other rows were" : "nothing was");
+    } else {
+        const bool later = http_relay_temporary(p->code) || strcmp(p->code, "limit") == 0;
+        if (later)
+            http_exchange_add(p->x, "Retry-After", "5");
+        http_exchange_problem(p->x, later ? 503 : http_relay_status(p->code), p->code,
+                              "%snothing%s was taken: %s", before, *before ? " of the other rows" : "",
+                              p->reason);
+    }
+}
+
+static void posted_finish(struct posted *p) {
+    if (p->x && (p->why || p->whole))
+        posted_failed(p);
+    else if (p->x && p->accepted == 0 && p->duplicates == 0 && p->refused > 0)
+        http_exchange_problem(p->x, http_relay_status(p->code) == 413 ? 413 : 422, p->code, "%s%s",
+                              p->refused > 1 ? "all rows were refused, for example: " : "", p->reason);
+    else if (p->x)
+        http_posted_answer(p);
+    http_posted_free(p);
+}
+
+/* The reply to the next message. */
+void http_posted_replied(void *user, const void *reply, size_t size, const char *why) {
+    struct posted *p = user;
+    struct posted_reply r = {0};
+    const int64_t rows = p->counts[p->replied++];
+    const uint8_t *bytes = reply;
+    if (why)
+        p->why = p->why ? p->why : why;
+    else if (size > 0 && (*bytes == '{' || *bytes == '['))
+        posted_read_json(p, reply, size, &r);
+    else
+        posted_read_msgpack(p, reply, size, &r);
+    if (!why) {
+        p->scored = p->scored || r.has_scores;
+        if (!p->why && !p->whole)
+            p->answered_rows += r.ok || r.has_scores ? rows : 0;
+        if (!r.has_scores) {
+            p->refused += r.ok ? r.refused : rows;
+            p->accepted += r.ok ? rows - r.refused : 0;
+            p->whole = p->whole || !r.ok;
+        }
+        if (*r.code && !*p->code) {
+            snprintf(p->code, sizeof p->code, "%s", r.code);
+            snprintf(p->reason, sizeof p->reason, "%s", r.reason);
+        }
+    }
+    if (p->replied == p->messages)
+        posted_finish(p);
+}
