@@ -226,7 +226,8 @@ int http_history_alerts_take(struct history_store *h, const char *stream, const 
     if ((rc = alerts_end(h, s, id, rc)) == SQLITE_OK) {
         s->epoch = r.epoch;
         s->number = r.next;
-        *taken = (struct history_taken){r.epoch, r.next, r.lost, more.type == SVI_BOOL && more.i};
+        *taken = (struct history_taken){
+            .epoch = r.epoch, .number = r.next, .lost = r.lost, .more = more.type == SVI_BOOL && more.i};
     }
     return rc;
 }

@@ -13,6 +13,7 @@ struct history_taken {
     uint64_t epoch, number; /* all events of this epoch up to this number are here now */
     int64_t lost;           /* events that the stream no longer had */
     bool more;              /* the stream has more */
+    uint64_t file;          /* of the worker: counts the files that it has begun */
 };
 
 /* Adds the events of a reply to the request `alerts`, and notes how far it reaches, in one transaction. A

@@ -76,6 +76,7 @@ struct history_worker {
     const char *path; /* NULL: in memory, from the beginning or since its file failed */
     char *own_path;
     char lasting[HISTORY_REASON]; /* stays true until the end; "": nothing */
+    uint64_t file;                /* counts the files that it has begun */
     double commit_at, prune_at;   /* svi_monotonic */
     double even_since, offset;    /* of the wall clock */
 };
@@ -137,11 +138,18 @@ static void keeper_count(struct history_worker *w, int64_t errors) {
 
 /* ---- a file that fails */
 
+static enum history_opening keeper_reopen(struct history_worker *w, svs_error *err) {
+    w->file++;
+    return http_history_store_reopen(&w->store, w->path, err);
+}
+
 static void keeper_to_memory(struct history_worker *w, const char *why) {
     svs_error err = {0};
     snprintf(w->lasting, sizeof w->lasting, "%s; the history is in memory until the next start", why);
     w->path = NULL;
-    http_history_store_reopen(&w->store, NULL, &err);
+    if (!(w->store.days > 0 && w->store.days < HISTORY_MEMORY_DAYS))
+        w->store.days = HISTORY_MEMORY_DAYS;
+    keeper_reopen(w, &err);
     keeper_report(w, false, "%s", w->lasting);
 }
 
@@ -155,7 +163,7 @@ static void keeper_set_aside(struct history_worker *w) {
         keeper_to_memory(w, err.text);
         return;
     }
-    if (http_history_store_reopen(&w->store, w->path, &err) != HISTORY_OPENED) {
+    if (keeper_reopen(w, &err) != HISTORY_OPENED) {
         keeper_to_memory(w, err.text);
         return;
     }
@@ -183,7 +191,7 @@ static void keeper_commit(struct history_worker *w, bool all) {
     svs_error err = {0};
     if (!http_history_db_in_place(&w->store.db)) {
         keeper_count(w, 1);
-        if (http_history_store_reopen(&w->store, w->path, &err) != HISTORY_OPENED) {
+        if (keeper_reopen(w, &err) != HISTORY_OPENED) {
             keeper_to_memory(w, err.text);
         } else {
             snprintf(w->lasting, sizeof w->lasting, "%s was moved or deleted; a new one has begun",
@@ -235,7 +243,10 @@ static void keeper_do(struct history_worker *w, struct history_job *j) {
         break;
     case JOB_TAKE: {
         if (j->data.size > 0) {
-            rc = http_history_alerts_take(&w->store, stream, j->data.data, j->data.size, &j->taken);
+            /* What lies below the reply is not in a file that has begun since it was asked for. */
+            rc = j->taken.file != w->file
+                     ? SQLITE_ABORT
+                     : http_history_alerts_take(&w->store, stream, j->data.data, j->data.size, &j->taken);
             break;
         }
         const struct history_stream *s = http_history_store_stream(&w->store, stream, &rc);
@@ -253,7 +264,8 @@ static void keeper_do(struct history_worker *w, struct history_job *j) {
         }
     }
     j->ok = rc == SQLITE_OK;
-    if (rc != SQLITE_OK)
+    j->taken.file = w->file;
+    if (rc != SQLITE_OK && rc != SQLITE_ABORT)
         keeper_fail(w, rc);
     else
         keeper_count(w, 0);
@@ -508,14 +520,26 @@ void http_history_worker_event(struct history_worker *w, const char *stream, con
         keeper_dropped(w);
 }
 
-bool http_history_worker_take(struct history_worker *w, const char *stream, const void *reply, size_t size,
-                              history_reached *done, void *user) {
-    struct history_job *j = job_new(JOB_TAKE, stream, reply, reply ? size : 0);
+static bool keeper_submit_taken(struct history_worker *w, struct history_job *j, history_reached *done,
+                                void *user) {
     if (j) {
         j->reached = done;
         j->user = user;
     }
     return keeper_submit(w, j);
+}
+
+bool http_history_worker_reach(struct history_worker *w, const char *stream, history_reached *done,
+                               void *user) {
+    return keeper_submit_taken(w, job_new(JOB_TAKE, stream, NULL, 0), done, user);
+}
+
+bool http_history_worker_take(struct history_worker *w, const char *stream, const struct history_taken *taken,
+                              const void *reply, size_t size, history_reached *done, void *user) {
+    struct history_job *j = job_new(JOB_TAKE, stream, reply, size);
+    if (j)
+        j->taken = *taken;
+    return keeper_submit_taken(w, j, done, user);
 }
 
 bool http_history_worker_ask(struct history_worker *w, const struct history_question *q,

@@ -41,13 +41,18 @@ void http_history_worker_point(struct history_worker *w, const char *stream, con
 /* Hands over an alert event as it was published. */
 void http_history_worker_event(struct history_worker *w, const char *stream, const void *event, size_t size);
 
-/* Called by the turn, with what the stream's alerts reach to. ok false: they could not be written. */
+/* Called by the turn, with what the stream's alerts reach to. ok false: they could not be
+ * written, and how far they reach is to be asked again. */
 typedef void history_reached(void *user, bool ok, const struct history_taken *taken);
 
-/* Hands over a reply to the request `alerts`. reply NULL: only asks how far they reach. False: the queue is
- * full, and `done` is not called. */
-bool http_history_worker_take(struct history_worker *w, const char *stream, const void *reply, size_t size,
-                              history_reached *done, void *user);
+/* Asks how far the alerts of a stream reach. False: the queue is full, and `done` is not called. */
+bool http_history_worker_reach(struct history_worker *w, const char *stream, history_reached *done,
+                               void *user);
+
+/* Hands over a reply to the request `alerts`, which asked for what is above `taken`. Where a new file has
+ * begun since, it is not taken. False: the queue is full, and `done` is not called. */
+bool http_history_worker_take(struct history_worker *w, const char *stream, const struct history_taken *taken,
+                              const void *reply, size_t size, history_reached *done, void *user);
 
 /* Called by the turn, with an answer that is valid during the call. */
 typedef void history_answered(void *user, const struct history_answer *a);

@@ -199,8 +199,8 @@ static void history_on_reached(void *user, bool ok, const struct history_taken *
                      taken->lost, t->name);
         t->again = t->again || taken->more || !t->reaches;
         t->taken = *taken;
-        t->reaches = true;
     }
+    t->reaches = ok;
     history_fetched(t);
 }
 
@@ -208,7 +208,8 @@ static void history_on_reached(void *user, bool ok, const struct history_taken *
 static void history_on_reply(void *user, const void *reply, size_t size, const char *why) {
     struct history_track *t = user;
     if (why || !http_view_true(http_view_of(reply, size), "ok") ||
-        !http_history_worker_take(t->history->worker, t->name, reply, size, history_on_reached, t)) {
+        !http_history_worker_take(t->history->worker, t->name, &t->taken, reply, size, history_on_reached,
+                                  t)) {
         t->again = false;
         history_fetched(t);
     }
@@ -237,7 +238,7 @@ static void history_fetch(struct history_track *t) {
     t->fetching = true;
     if (t->reaches)
         history_ask(t);
-    else if (!http_history_worker_take(t->history->worker, t->name, NULL, 0, history_on_reached, t))
+    else if (!http_history_worker_reach(t->history->worker, t->name, history_on_reached, t))
         history_fetched(t);
 }
 

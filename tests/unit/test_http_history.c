@@ -705,7 +705,7 @@ static void test_worker(void **unused) {
     }
     ask_worker(w, &got);
     assert_memory_equal(got.text, "200 {\"stream\":\"plant\"", 20);
-    assert_true(http_history_worker_take(w, "plant", NULL, 0, take_reached, &got));
+    assert_true(http_history_worker_reach(w, "plant", take_reached, &got));
     wait_for(w, &got.answers, 2);
     assert_int_equal(got.taken.number, 0);
     http_history_worker_state(w, &state);
