@@ -139,7 +139,9 @@ static void keeper_count(struct history_worker *w, int64_t errors) {
 /* ---- a file that fails */
 
 static enum history_opening keeper_reopen(struct history_worker *w, svs_error *err) {
-    w->file++;
+    pthread_mutex_lock(&w->mutex);
+    w->state.file = ++w->file;
+    pthread_mutex_unlock(&w->mutex);
     return http_history_store_reopen(&w->store, w->path, err);
 }
 

@@ -16,6 +16,7 @@ struct history_worker;
 struct history_state {
     bool ok;                     /* false: `reason` says what is wrong, in one sentence */
     char reason[HISTORY_REASON]; /* printable */
+    uint64_t file;               /* counts the files that it has begun */
     int64_t errors;              /* calls of the file that failed */
     int64_t dropped; /* points and events that are not in the history because a disk was slow or full */
     int64_t damaged; /* points and events that were read and were damaged */

@@ -159,10 +159,9 @@ static void history_on_status(void *user, struct http_stream *s, const void *byt
     http_history_worker_state(h->worker, &state);
     h->tally->history_errors = state.errors;
     const char *measure = history_point_of(status, t, goes_on ? now - t->measured : 0, &p);
-    if (!same) {
-        t->reaches = false;
+    t->reaches = t->reaches && same && t->taken.file == state.file;
+    if (!same)
         snprintf(t->name, sizeof t->name, "%s", s->name);
-    }
     if (goes_on && second == t->second + 2) {
         p.t = second - 1;
         http_history_worker_point(h->worker, t->name, &p, measure);
