@@ -333,6 +333,7 @@ static void test_answer(void **unused) {
     svi_bytes_clear(&a.body);
     ask(&h, (struct history_question){.from = BEGIN - 3e7, .to = BEGIN, .now = now, .step = 1}, &a);
     assert_int_equal(a.status, 400);
+    svi_bytes_clear(&a.body);
     ask(&h, (struct history_question){.from = 0, .to = BEGIN + 350, .now = now, .step = 1}, &a);
     assert_int_equal(commas((const char *)a.body.data, "\"t\":[", ']'), 350);
     svi_bytes_clear(&a.body);
