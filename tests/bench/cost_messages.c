@@ -124,6 +124,7 @@ struct receiver {
     struct svi_control control;
     struct svi_access access;
     struct svi_latency latency;
+    struct svi_latency_buckets buckets;
     struct svi_intake in;
     void *context, *socket, *sender;
 };
@@ -156,8 +157,11 @@ static void receiver_open(struct receiver *r, const char *const *given) {
                                       .run = 1,
                                       .write_ahead = r->write_ahead,
                                       .json.columns = svi_settings_reader(&r->settings)};
-    r->in = (struct svi_intake){
-        .settings = &r->settings, .control = &r->control, .access = &r->access, .latency = &r->latency};
+    r->in = (struct svi_intake){.settings = &r->settings,
+                                .control = &r->control,
+                                .access = &r->access,
+                                .latency = &r->latency,
+                                .buckets = &r->buckets};
     check(svi_intake_new(&r->in, &err), &err);
     r->in.own = r->socket; /* inproc has no address that another process could take */
 }

@@ -20,6 +20,8 @@
 #include "wire/decode.h"
 #include "wire/event.h"
 #include "wire/json_message.h"
+#include "wire/pack.h"
+#include "wire/reply_scores.h"
 
 /* Runs `attempt` with the first, second, ... allocation failing until it succeeds; returns how often it
  * failed. */
@@ -57,6 +59,34 @@ static svs_code add_forty_names(svs_error *err) {
     }
     assert_true(svi_feature_names_check(f));
     svs_features_free(&f);
+    return code;
+}
+
+/* The scores of a reply say that there was no memory, and hold nothing then. */
+static svs_code collect_scores(svs_error *err) {
+    struct svi_reply_scores all = {0}, part = {0};
+    struct svi_bytes out = {0};
+    const svs_error why = {SVS_MISSING_X, "the sample has no x"};
+    for (int i = 0; i < 40; i++) {
+        svi_reply_scores_refusal(&all, &why);
+        svi_reply_scores_duplicate(&part);
+        svi_reply_scores_nothing(&part);
+    }
+    svi_reply_scores_join(&all, &part);
+    svs_code code = all.failed;
+    assert_true(code == SVS_OK ? all.count == 120 : all.maps.size == 0 && code == SVS_NO_MEMORY);
+    if (code == SVS_OK) {
+        struct svi_pack p;
+        svi_pack_begin(&p, &out);
+        const struct svi_open_map map = svi_pack_open(&p);
+        svi_reply_scores_put(&p, &all);
+        svi_pack_close(&p, map);
+        code = svi_pack_end(&p);
+        assert_true(code != SVS_OK || svi_msgpack_check(out.data, out.size, SVI_DEPTH_MAX, err) == SVS_OK);
+    }
+    svi_reply_scores_clear(&all);
+    svi_reply_scores_clear(&part);
+    svi_bytes_clear(&out);
     return code;
 }
 
@@ -185,6 +215,7 @@ static void test_each_allocation_fails(void **state) {
     assert_true(fail_each(append_model) >= 1);
     assert_true(fail_each(encode_message) >= 2);
     assert_true(fail_each(convert_json) >= 4);
+    assert_true(fail_each(collect_scores) >= 3);
     assert_true(fail_each(decode_model) >= 6);
 }
 
