@@ -302,6 +302,9 @@ static void http_server_complain(void *context, const char *format, va_list argu
     char text[300], safe[400];
     vsnprintf(text, sizeof text, format, arguments);
     text[strcspn(text, "\n")] = '\0';
+    /* A client that leaves is no trouble. */
+    if (strstr(text, "closed by remote peer"))
+        return;
     http_log_limited(&s->complaints, "%s", svi_escape(safe, sizeof safe, text, strlen(text)));
 }
 
