@@ -13,6 +13,7 @@ struct http_app {
     struct http_events *events;   /* ring of their events (event_ring.h) */
     struct http_alerts *alerts;   /* their alerts (alert_list.h) */
     struct http_history *history;
+    double streams_turn;     /* svi_monotonic of their last turn */
     struct http_tally tally; /* of the adapter's own work */
 };
 

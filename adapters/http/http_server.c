@@ -173,7 +173,6 @@ static enum MHD_Result http_server_dispatch(struct http_server *s, struct exchan
     if (x->phase == HTTP_ANSWERED)
         return http_exchange_queue(x);
     http_exchange_suspend(x);
-    http_connection_watch(&s->connections, x->connection, false);
     return MHD_YES;
 }
 
@@ -267,6 +266,8 @@ static void http_server_look(struct http_server *s) {
         next = c->next;
         if (!c->dropped && now >= c->deadline)
             http_server_expire(c);
+        else if (c->wants == HTTP_WANTS_ANSWER && !c->watched)
+            http_connection_watch(&s->connections, c, false); /* it takes longer than most */
     }
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "alert_list.h"
 #include "app.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "event_ring.h"
 #include "guard.h"
 #include "http_history.h"
@@ -28,6 +30,8 @@
 #include "token_command.h"
 
 #define LONGEST_WAIT 1.0
+#define TURN_SECONDS 0.1 /* the streams get a turn at least this often while clients are served */
+#define ITEMS_MAX    (2 + HTTP_SERVER_ITEMS + HTTP_STREAMS_MAX * HTTP_STREAM_ITEMS)
 
 /* The end of the pipe that a signal writes its number to: the only thing that a handler can reach. */
 static int http_signal_pipe[2] = {-1, -1};
@@ -51,10 +55,33 @@ static int http_main_signals(void) {
     return 1;
 }
 
+/* Waits as zmq_poll does, with half of its system calls: those are most of what a small request costs. True:
+ * a socket of ZeroMQ may have something. Its descriptor is signalled once for what arrives, so the sockets
+ * are asked right before the wait; between the two no call of ZeroMQ may stand. */
+static bool http_main_poll(const zmq_pollitem_t *items, int n, double seconds) {
+    struct pollfd fds[ITEMS_MAX];
+    bool ready = false, signalled = false;
+    for (int i = 0; i < n; i++) {
+        int events = 0, fd = items[i].fd;
+        size_t size = sizeof events;
+        if (items[i].socket && zmq_getsockopt(items[i].socket, ZMQ_EVENTS, &events, &size) == 0)
+            ready = ready || (events & items[i].events);
+        size = sizeof fd;
+        if (items[i].socket && zmq_getsockopt(items[i].socket, ZMQ_FD, &fd, &size) != 0)
+            fd = -1;
+        fds[i] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
+    if (poll(fds, (nfds_t)n, ready ? 0 : (int)ceil(1000 * seconds)) <= 0)
+        return ready; /* interrupted: another round */
+    for (int i = 0; i < n; i++)
+        signalled = signalled || (items[i].socket && fds[i].revents);
+    return ready || signalled;
+}
+
 /* One round of the loop. False: a signal says that it is time to end. */
 static bool http_main_turn(struct http_app *app) {
-    zmq_pollitem_t items[2 + HTTP_SERVER_ITEMS + HTTP_STREAMS_MAX * HTTP_STREAM_ITEMS] = {
-        {NULL, http_signal_pipe[0], ZMQ_POLLIN, 0}, {NULL, http_history_fd(app->history), ZMQ_POLLIN, 0}};
+    zmq_pollitem_t items[ITEMS_MAX] = {{NULL, http_signal_pipe[0], ZMQ_POLLIN, 0},
+                                       {NULL, http_history_fd(app->history), ZMQ_POLLIN, 0}};
     const int capacity = (int)(sizeof items / sizeof *items);
     int n = 2;
     char number;
@@ -62,9 +89,12 @@ static bool http_main_turn(struct http_app *app) {
     n += http_streams_items(app->streams, items + n, capacity - n);
     const double wait = fmin(fmin(LONGEST_WAIT, http_server_wait(app->server)),
                              fmin(http_streams_wait(app->streams), http_events_wait(app->events)));
-    zmq_poll(items, n, (long)ceil(1000 * wait)); /* interrupted: another round */
     /* The streams first: their replies are answers, which the server then sends in the same round. */
-    http_streams_turn(app->streams);
+    if (http_main_poll(items, n, wait) || http_streams_wait(app->streams) <= 0 ||
+        svi_monotonic() - app->streams_turn >= TURN_SECONDS) {
+        http_streams_turn(app->streams);
+        app->streams_turn = svi_monotonic();
+    }
     http_events_turn(app->events);
     http_history_turn(app->history);
     http_server_turn(app->server);
