@@ -18,7 +18,7 @@ PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-
            libjansson-dev zlib1g-dev libxxhash-dev liblmdb-dev libcmocka-dev clang lld libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime valgrind \
-           libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl prometheus
+           libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl prometheus chromium
 # What `make bench` needs besides: the peers it compares with.
 BENCH_PACKAGES = g++ libdlib-dev liblinear-dev python3-sklearn wrk
 
@@ -36,7 +36,7 @@ APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuff
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))
-HTTP_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/http/*.c))
+HTTP_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/http/*.c)) $(BUILD)/obj/http/page_data.o
 # Of the program an adapter has the client's sockets and the reading of key files.
 ADAPTER_OBJ := $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription)
 LIB_A    = $(BUILD)/libsvmstream.a
@@ -90,6 +90,17 @@ $(BUILD)/obj/cli/pages.c: src/manual/embed $(PAGES)
 
 $(BUILD)/obj/cli/pages.o: $(BUILD)/obj/cli/pages.c
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+
+# The page of svmstream-http is one document: its own styles and scripts in the order of their names, after those of dygraphs.
+DYGRAPHS ?= /usr/share/javascript/dygraphs
+PAGE_PARTS = $(foreach kind,css js,$(DYGRAPHS)/dygraph.min.$(kind) $(sort $(wildcard adapters/http/page/*.$(kind))))
+
+$(BUILD)/obj/http/page_data.c: adapters/http/page/embed adapters/http/page/index.html $(PAGE_PARTS)
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)adapters/http/page/embed adapters/http/page/index.html $(PAGE_PARTS) > $@.tmp && mv $@.tmp $@
+
+$(BUILD)/obj/http/page_data.o: $(BUILD)/obj/http/page_data.c
+	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) -Iadapters/http $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 
 $(BUILD)/man/svmstream-%.7: $(BUILD)/svmstream
 	@mkdir -p $(@D)

@@ -6,6 +6,7 @@
 #include "exchange.h"
 #include "route.h"
 
+http_handler http_page_get;         /* GET / */
 http_handler http_openapi_answer;     /* GET /openapi.json */
 http_handler http_health_answer;      /* GET /healthz */
 http_handler http_shown_streams;      /* GET /streams */

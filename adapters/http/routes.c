@@ -73,6 +73,7 @@ static const struct http_parameter of_samples[] = {
 
 /* Handlers of one subject stand together, in the order of /openapi.json. */
 const struct http_route http_routes[] = {
+    {"GET", "/", 0, http_page_get, "the page", NULL, NULL, "text/html"},
     {"GET", "/openapi.json", 0, http_openapi_answer, "this description", NULL, NULL, "application/json"},
     {"GET", "/streams", ROLE_WATCH, http_shown_streams,
      "the streams shown, with a sentence about each and about all", NULL, NULL, MAP},

@@ -1,0 +1,165 @@
+/* Requests to svmstream-http, its events, and whether it answers.
+ *
+ * All requests go through page.request: it adds the token, bounds the time, and turns a problem document into an error with its
+ * code and detail. A request that gets no answer at all marks the connection as lost: from then on turn.js asks for the streams
+ * alone, at growing intervals, until one answer arrives.
+ *
+ * Events are read with fetch rather than with EventSource, which cannot send a token. One reader serves all streams: browsers
+ * open six connections to a server at most. While nobody looks at the page the reader is closed; Last-Event-ID then brings what
+ * was published in between. */
+"use strict";
+
+(() => {
+    const PATIENCE = 8000; // milliseconds that a request may take
+    const MOST_PENDING = 4 << 20; // characters of one event; a longer one ends the connection
+
+    const state = {lostSince: 0, token: ""};
+    try {
+        state.token = sessionStorage.getItem("token") || "";
+    } catch { /* a browser may forbid it: the token lasts as long as the page then */
+    }
+
+    page.connection = state;
+    page.onToken = () => {};
+
+    page.useToken = (token) => {
+        state.token = token;
+        try {
+            sessionStorage.setItem("token", token);
+        } catch { /* as above */
+        }
+    };
+
+    const headers = (more) => (state.token ? {...more, Authorization: "Bearer " + state.token} : more);
+
+    const problem = async (response) => {
+        let found = {};
+        try {
+            found = await response.json();
+        } catch { /* an answer of a proxy, say */
+        }
+        const error = new Error(found.detail || found.title || "the server answered with status " + response.status);
+        error.status = response.status;
+        error.code = found.code;
+        return error;
+    };
+
+    page.request = async (method, path, body) => {
+        const end = new AbortController(), timer = setTimeout(() => end.abort(), PATIENCE);
+        let response;
+        try {
+            const type = body === undefined ? {} : {"Content-Type": "application/json"};
+            response = await fetch(path, {
+                method, headers: headers({Accept: "application/json", ...type}), body: body === undefined ? undefined : JSON.stringify(body),
+                signal: end.signal, cache: "no-store", credentials: "omit",
+            });
+            state.lostSince = 0;
+            if (response.status === 401)
+                page.onToken();
+            if (!response.ok)
+                throw await problem(response);
+            return response.status === 204 ? {} : await response.json();
+        } catch (error) {
+            if (!response) {
+                state.lostSince = state.lostSince || Date.now();
+                error.lost = true;
+            }
+            throw error;
+        } finally {
+            clearTimeout(timer);
+        }
+    };
+
+    page.get = (path, query) => {
+        const words = Object.entries(query || {}).filter(([, value]) => value !== undefined && value !== "");
+        const text = words.map(([name, value]) => encodeURIComponent(name) + "=" + encodeURIComponent(value)).join("&");
+        return page.request("GET", text ? path + "?" + text : path);
+    };
+
+    /* Asks when it is due: `holder[name]` is the time of the next question, 0 at once. One question is on its way at a time, and
+     * one that failed is asked again soon. */
+    page.paced = async (holder, name, every, ask) => {
+        if (Date.now() < (holder[name] || 0))
+            return;
+        const mine = holder[name] = Date.now() + PATIENCE;
+        const next = (pause) => {
+            if (holder[name] === mine) // else somebody wants it at once, after a change
+                holder[name] = Date.now() + pause;
+        };
+        try {
+            await ask();
+            next(every);
+        } catch (error) {
+            next(Math.min(every, 3000));
+            throw error;
+        }
+    };
+
+    /* ---- server-sent events */
+
+    const event = (block, deliver) => {
+        let kind = "message", data = [];
+        for (const line of block.split("\n")) {
+            const at = line.indexOf(":"), name = at < 0 ? line : line.slice(0, at);
+            const value = at < 0 ? "" : line.slice(at + 1).replace(/^ /, "");
+            if (name === "event")
+                kind = value;
+            else if (name === "data")
+                data.push(value);
+            else if (name === "id")
+                state.lastEvent = value;
+        }
+        if (data.length)
+            deliver(kind, JSON.parse(data.join("\n")));
+    };
+
+    const read = async (response, deliver) => {
+        const reader = response.body.getReader(), decoder = new TextDecoder();
+        let pending = "";
+        for (;;) {
+            const {done, value} = await reader.read();
+            if (done)
+                return;
+            pending = (pending + decoder.decode(value, {stream: true})).replace(/\r\n?/g, "\n");
+            for (let at; (at = pending.indexOf("\n\n")) >= 0; pending = pending.slice(at + 2))
+                event(pending.slice(0, at), deliver);
+            if (pending.length > MOST_PENDING)
+                throw new Error("an event of more than 4 MB");
+        }
+    };
+
+    const seen = () => new Promise((resolve) => {
+        if (!document.hidden)
+            return resolve();
+        document.addEventListener("visibilitychange", resolve, {once: true});
+    });
+
+    /* Reads events for ever. `again` is called after each new beginning: what was published while nobody listened may be more
+     * than the server's ring holds. */
+    page.listen = async (path, deliver, again) => {
+        for (let pause = 500, first = true;; first = false) {
+            await seen();
+            const end = new AbortController();
+            const stop = () => document.hidden && end.abort();
+            document.addEventListener("visibilitychange", stop);
+            try {
+                const last = state.lastEvent ? {"Last-Event-ID": state.lastEvent} : {};
+                const response = await fetch(path, {
+                    headers: headers({Accept: "text/event-stream", ...last}), signal: end.signal, cache: "no-store", credentials: "omit",
+                });
+                if (response.ok) {
+                    pause = 500;
+                    if (!first)
+                        again();
+                    await read(response, deliver);
+                }
+            } catch { /* the next turn tries again */
+            } finally {
+                document.removeEventListener("visibilitychange", stop);
+                end.abort();
+            }
+            await new Promise((resolve) => setTimeout(resolve, pause));
+            pause = Math.min(2 * pause, 10000);
+        }
+    };
+})();
