@@ -59,7 +59,7 @@ struct reader {
     uint64_t position[PARTS];   /* index of the next event */
     struct ring_event *current; /* being written; held */
     size_t written;             /* bytes of it */
-    char notice[200];           /* text of our own that goes out next; "": none */
+    char notice[300];           /* text of our own that goes out next; "": none */
     size_t noticed;             /* bytes of it that were written */
     bool asleep;
     double wrote; /* svi_monotonic */
@@ -177,15 +177,16 @@ static void events_push(void *user, struct http_stream *s, const struct subscrip
 
 /* ---- readers */
 
+/* After a notice that waits already. */
 static void reader_note(struct reader *r, const char *text) {
-    snprintf(r->notice, sizeof r->notice, "%s", text);
-    r->noticed = 0;
+    const size_t length = strlen(r->notice);
+    snprintf(r->notice + length, sizeof r->notice - length, "%s", text);
 }
 
 /* Reports what has left the ring before this reader came to it. */
 static void reader_catch_up(struct reader *r) {
     uint64_t lost = 0;
-    char text[sizeof r->notice];
+    char text[200];
     for (int p = 0; p < PARTS; p++) {
         const struct ring_part *part = &r->events->part[p];
         if (r->position[p] < part->first) {
@@ -257,8 +258,10 @@ static ssize_t reader_more(void *user, void *bytes, size_t size) {
             reader_catch_up(r);
         if (*r->notice) {
             n += reader_copy(r->notice, strlen(r->notice), &r->noticed, to + n, size - n);
-            if (r->noticed == strlen(r->notice))
+            if (r->noticed == strlen(r->notice)) {
                 r->notice[0] = '\0';
+                r->noticed = 0;
+            }
             continue;
         }
         if (!(r->current = reader_next(r)))
@@ -340,7 +343,7 @@ static uint64_t events_after(const struct ring_part *part, uint64_t number) {
 static void events_resume(struct reader *r, const char *id) {
     struct http_events *events = r->events;
     uint64_t epoch, number;
-    char text[sizeof r->notice];
+    char text[200];
     if (sscanf(id, "%" SCNx64 "-%" SCNu64, &epoch, &number) != 2 || epoch != events->epoch ||
         number > events->next) {
         reader_note(r, "event: lost\ndata: {\"lost\":null,\"reason\":\"the adapter was restarted\"}\n\n");
