@@ -18,6 +18,7 @@
 #include "base/fail.h"
 #include "compress.h"
 #include "exchange_internal.h"
+#include "http_log.h"
 #include "http_server.h"
 #include "wire/json.h"
 
@@ -71,8 +72,10 @@ const char *http_exchange_accepts(struct exchange *x, const char *types) {
 }
 
 void http_exchange_add(struct exchange *x, const char *name, const char *value) {
-    if (x->headers == HTTP_HEADERS_MAX || strlen(value) >= sizeof x->header[0].value)
+    if (x->headers == HTTP_HEADERS_MAX || strlen(value) >= sizeof x->header[0].value) {
+        http_log("the header %s of an answer is left out: it is too long, or one too many", name);
         return;
+    }
     x->header[x->headers].name = name;
     strcpy(x->header[x->headers++].value, value);
 }
@@ -128,7 +131,8 @@ void http_exchange_answer(struct exchange *x, int status, const char *type, cons
     size_t packed = 0;
     void *copy = NULL;
     if (http_compress_pays(type, size) && !http_exchange_has(x, MHD_HTTP_HEADER_CONTENT_ENCODING)) {
-        http_exchange_add(x, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
+        if (!http_exchange_has(x, MHD_HTTP_HEADER_VARY))
+            http_exchange_add(x, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
         copy = http_compress_accepted(accepts) ? http_compress(bytes, size, &packed) : NULL;
     }
     if (copy)
