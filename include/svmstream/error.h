@@ -77,7 +77,8 @@ extern "C" {
     X(UNKNOWN_COLUMN, unknown_column, "a setting names a column that no sample has had so far")              \
     X(AMBIGUOUS_CLASS, ambiguous_class,                                                                      \
       "a label is an integer in some samples and a string of its digits in others")                          \
-    X(OUTLIER, outlier, "a number lies far beyond its column's values and the setting `outlier` refuses")
+    X(OUTLIER, outlier, "a number lies far beyond its column's values and the setting `outlier` refuses")    \
+    X(BAD_CURSOR, bad_cursor, "the cursor `at` is no string and no bin of up to 64 bytes")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,

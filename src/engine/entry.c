@@ -46,6 +46,8 @@ static svs_code entry_number(struct svi_entry *n, const struct svi_envelope *env
     a->source = svi_sources_find(n->sources, env->src, env->src_length);
     int64_t next = a->source ? a->source->next : 0;
     r->n = next - 1;
+    if (svi_envelope_cursor(env, &a->at, &a->at_size, &a->at_text, err) != SVS_OK)
+        return err->code;
     const bool may_jump =
         n->gaps_allowed && r->first <= SVI_NEXT_MAX / 2 && (a->source ? a->source->losses : 0) < n->losses;
     if (r->first > next && !may_jump)
@@ -59,6 +61,7 @@ static svs_code entry_number(struct svi_entry *n, const struct svi_envelope *env
     if (r->first > next) {
         r->jumped_from = next;
         a->source->next = next = r->first;
+        svi_source_set_at(a->source, NULL, 0, false); /* it belonged to the number that was skipped */
     }
     if (r->first + env->left > next) /* it has new elements, so the source is in step again */
         a->source->losses = n->losses;
@@ -81,9 +84,11 @@ static svs_code entry_greet(struct svi_entry *n, const struct svi_envelope *env,
     if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
         return svi_fail(err, SVS_MISSING_SOURCE,
                         "hello of a source that goes on needs n, a whole number from 1");
-    if (!(source = entry_add(n, env, a, err)))
+    if (svi_envelope_cursor(env, &a->at, &a->at_size, &a->at_text, err) != SVS_OK ||
+        !(source = entry_add(n, env, a, err)))
         return err->code;
     svi_source_take(source, env->n, n->fsync_generation);
+    svi_source_set_at(source, a->at, a->at_size, a->at_text);
     source->losses = n->losses;
     return SVS_OK;
 }
@@ -93,6 +98,7 @@ svs_code svi_entry_begin(struct svi_entry *n, const struct svi_envelope *env, st
     const bool greets = a->sourced && (env->hello || env->bye);
     a->source = NULL;
     a->count = greets ? 0 : env->left;
+    a->at_size = 0;
     a->skip = 0;
     a->last_left = false;
     r->accepted = r->refused = r->duplicates = 0;
@@ -109,8 +115,10 @@ svs_code svi_entry_begin(struct svi_entry *n, const struct svi_envelope *env, st
 }
 
 void svi_entry_end(struct svi_entry *n, const struct svi_arrival *a, svs_code code, struct svi_receipt *r) {
-    if (a->source && code == SVS_OK && r->first + a->count > a->source->next)
+    if (a->source && code == SVS_OK && r->first + a->count > a->source->next) {
         svi_source_take(a->source, r->first + a->count, n->fsync_generation);
+        svi_source_set_at(a->source, a->at, a->at_size, a->at_text); /* none, where it states none */
+    }
     r->n = a->source ? a->source->next - 1 : r->n;
 }
 
@@ -119,6 +127,10 @@ void svi_entry_end(struct svi_entry *n, const struct svi_arrival *a, svs_code co
 int64_t svi_entry_durable(const struct svi_entry *n, const char *src) {
     const struct svi_source *p = svi_sources_find(n->sources, src, strlen(src));
     return p ? svi_source_durable(p, n->fsync_generation_durable) : -1;
+}
+
+const struct svi_source *svi_entry_source(const struct svi_entry *n, const char *src) {
+    return svi_sources_find(n->sources, src, strlen(src));
 }
 
 int64_t svi_entry_next(const struct svi_entry *n, const char *src) {

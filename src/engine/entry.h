@@ -40,7 +40,10 @@ struct svi_arrival {
     struct svi_source *source; /* NULL: the message has no checked number */
     int64_t count;             /* elements; 0 for hello and bye */
     int64_t skip;              /* leading elements that were taken before */
-    bool last_left;            /* a bye that removed the last source */
+    const uint8_t *at;         /* cursor of the message: at_size bytes (0: none) in its bytes */
+    size_t at_size;
+    bool at_text;
+    bool last_left; /* a bye that removed the last source */
 };
 
 /* SVS_NO_MEMORY, SVS_INVALID. */
@@ -48,8 +51,8 @@ svs_code svi_entry_init(struct svi_entry *n, int64_t max_sources, svs_error *err
 void svi_entry_clear(struct svi_entry *n);
 
 /* Fills in *a, and *r as far as it is known yet. With a->sourced: SVS_GAP, SVS_SOURCE_FORGOTTEN, SVS_LIMIT
- * and SVS_NO_MEMORY leave the table as it was; bye removes its source, and hello with `n` restores an unknown
- * one. Also SVS_MISSING_SOURCE, and the code of a malformed envelope. */
+ * SVS_BAD_CURSOR and SVS_NO_MEMORY leave the table as it was; bye removes its source, and hello with `n`
+ * restores an unknown one. Also SVS_MISSING_SOURCE, and the code of a malformed envelope. */
 svs_code svi_entry_begin(struct svi_entry *n, const struct svi_envelope *env, struct svi_arrival *a,
                          struct svi_receipt *r, svs_error *err);
 
@@ -60,6 +63,8 @@ void svi_entry_end(struct svi_entry *n, const struct svi_arrival *a, svs_code co
 /* next: the first number of a source that was not taken yet; 0 for an unknown source. durable: the last
  * number that is on disk; -1 = none. */
 int64_t svi_entry_next(const struct svi_entry *n, const char *src);
+/* Its record, for the cursor; NULL: the source is unknown. */
+const struct svi_source *svi_entry_source(const struct svi_entry *n, const char *src);
 int64_t svi_entry_durable(const struct svi_entry *n, const char *src);
 
 /* The owner of a source (sources.h), for the quota of connections and keys; results do not depend on it.

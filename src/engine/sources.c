@@ -174,6 +174,7 @@ struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t leng
     memcpy(added->name, name, length);
     added->name[length] = '\0';
     added->next = added->safe = added->safer = 0;
+    svi_source_set_at(added, NULL, 0, false);
     added->fsync_generation = added->losses = added->owner = 0;
     *place_of(p, added->name, length) = (int32_t)p->count;
     svi_sources_touch(p, added, now);
@@ -191,6 +192,17 @@ static struct svi_source *load_name(struct svi_archive *a, svi_sources *p, const
     return svi_sources_add(p, name, length, NAN, 0, a->err);
 }
 
+static void sources_cursor(struct svi_archive *a, struct svi_source *of, int i) {
+    char key[SVI_KEY_MAX];
+    int size = of->at_size;
+    svi_archive_int(a, svi_archive_key(key, "at size", i), &size, 0, SVS_NAME_MAX);
+    if (size == 0 || !svi_archive_ok(a))
+        return;
+    of->at_size = (uint8_t)size;
+    svi_archive_bool(a, svi_archive_key(key, "at text", i), &of->at_text);
+    svi_archive_bytes(a, svi_archive_key(key, "at", i), of->at, size);
+}
+
 void svi_sources_archive(struct svi_archive *a, svi_sources *p) {
     int64_t count = p->count;
     svi_archive_int64(a, "count", &count, 0, p->max);
@@ -202,6 +214,8 @@ void svi_sources_archive(struct svi_archive *a, svi_sources *p) {
             svi_archive_text(a, key, of->name, sizeof of->name);
         if (of)
             svi_archive_int64(a, svi_archive_key(key, "next", (int)i), &of->next, 0, SVI_NEXT_MAX);
+        if (of)
+            sources_cursor(a, of, (int)i);
         if (of && svi_archive_loading(a)) /* what was loaded is on disk, in whatever generation */
             of->safe = of->safer = of->next;
     }

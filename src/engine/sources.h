@@ -1,4 +1,5 @@
-/* sources.h: the producers of acknowledged input, each with the first sequence number that was not taken yet.
+/* sources.h: the producers of acknowledged input, each with the first sequence number that was not taken yet,
+ * and with the cursor of its own that it stated for it.
  *
  * The table of names is bounded. If a producer were forgotten while it still sends, its samples could be
  * applied twice. A name is therefore removed only when its producer says bye, or when the table is full and
@@ -11,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/archive.h"
 #include "svmstream/value.h"
@@ -24,6 +26,9 @@ struct svi_source {
     int64_t safe, safer;         /* `next` at the start of that generation, and of the one before it */
     uint64_t losses;             /* losses of the journal after which this source has stated its number */
     double last_seen;            /* arrival time of its last message; NAN = not known */
+    bool at_text;                /* the cursor came as a string, else as bin */
+    uint8_t at_size;             /* its bytes; 0 = none */
+    uint8_t at[SVS_NAME_MAX];    /* cursor of the message that advanced `next` last; opaque */
     uint64_t owner;              /* connection or key whose quota it counts against; 0 = not known */
 };
 
@@ -41,6 +46,14 @@ static inline void svi_source_take(struct svi_source *p, int64_t next, uint64_t 
  * -1 = none. */
 static inline int64_t svi_source_durable(const struct svi_source *p, uint64_t kept) {
     return (p->fsync_generation <= kept ? p->next : p->fsync_generation == kept + 1 ? p->safe : p->safer) - 1;
+}
+
+/* Replaces the cursor by one of up to SVS_NAME_MAX bytes; 0: none. */
+static inline void svi_source_set_at(struct svi_source *p, const uint8_t *at, size_t size, bool text) {
+    p->at_text = text && size > 0;
+    p->at_size = (uint8_t)size;
+    if (size > 0)
+        memcpy(p->at, at, size);
 }
 
 typedef struct svi_sources svi_sources;
@@ -73,8 +86,8 @@ void svi_sources_move_times(svi_sources *p, double from, double step);
 /* Number of sources of this owner that svi_sources_add would not remove now. O(count). */
 int64_t svi_sources_owned(const svi_sources *p, uint64_t owner, double now, double idle);
 
-/* Names in the order in which they were added, each with its next number. Loading goes into an empty table;
- * loaded numbers count as on disk. */
+/* Names in the order in which they were added, each with its next number and cursor. Loading goes into an
+ * empty table; loaded numbers count as on disk. */
 void svi_sources_archive(struct svi_archive *a, svi_sources *p);
 
 /* The time each was last seen, and the owners that outlive the process; after svi_sources_archive. Without

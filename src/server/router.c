@@ -18,6 +18,17 @@ static int64_t router_durable(const struct svi_control *c, const char *src) {
     return c->write_ahead ? svi_write_ahead_durable(c->write_ahead, src) : NOT_DURABLE;
 }
 
+/* The cursor that belongs to `next`, as the producer sent it. */
+static void reply_cursor(struct svi_pack *p, const struct svi_source *source) {
+    if (!source || source->at_size == 0)
+        return;
+    svi_pack_key(p, "at");
+    if (source->at_text)
+        svi_pack_string(p, source->at, source->at_size);
+    else
+        svi_pack_bin(p, source->at, source->at_size);
+}
+
 static void reply_hello(struct svi_pack *p, const struct svi_control *c, const struct svi_envelope *env) {
     char name[SVS_NAME_MAX + 1];
     if (env->src_length < 1 || env->src_length > SVS_NAME_MAX || memchr(env->src, 0, env->src_length)) {
@@ -30,6 +41,7 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     svi_put_bool(p, "ok", true);
     svi_put_int(p, "next", svi_entry_next(svi_stream_entry(c->stream), name));
     svi_put_int(p, "durable", router_durable(c, name));
+    reply_cursor(p, svi_entry_source(svi_stream_entry(c->stream), name));
     svi_put_int(p, "credit", CREDIT);
     svi_put_uint(p, "epoch", svi_stream_epoch(c->stream));
     svi_put_uint(p, "run", c->run);

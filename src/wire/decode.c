@@ -609,7 +609,8 @@ static svs_code decode_take_missing(struct reading *r, const struct svi_item *it
     return decode_wrong_type(r, SVI_KEY_MISSING, item, "mean, zero, drop or refuse");
 }
 
-/* These were read before: `key` to find the model that decodes this element, `reply` with the message. */
+/* These were read before: `key` to find the model that decodes this element, `reply` and `at` with the
+ * message. */
 static svs_code decode_take_known(struct reading *r, const struct svi_item *item) {
     (void)r, (void)item;
     return SVS_OK;
@@ -629,6 +630,7 @@ static svs_code (*const decode_table[SVI_KEY_COUNT])(struct reading *, const str
     [SVI_KEY_MISSING] = decode_take_missing,
     [SVI_KEY_KEY] = decode_take_known,
     [SVI_KEY_REPLY] = decode_take_known,
+    [SVI_KEY_AT] = decode_take_known,
 };
 
 /* Does the message have what its operation needs? `names`: it has `columns`, and may be nothing else. */

@@ -21,7 +21,7 @@
 #include "wire/fields.h"
 
 static const char *const key_names[SVI_KEY_COUNT + 1] = {
-    "x", "y", "id", "ts", "w", "stream", "op", "src", "n", "columns", "missing", "key", "reply", ""};
+    "x", "y", "id", "ts", "w", "stream", "op", "src", "n", "columns", "missing", "key", "reply", "at", ""};
 
 const char *svi_key_name(enum svi_key key) {
     return key_names[key];
@@ -43,6 +43,8 @@ static enum svi_key key_of_two(const uint8_t *s) {
         return SVI_KEY_TS;
     case 'o' << 8 | 'p':
         return SVI_KEY_OP;
+    case 'a' << 8 | 't':
+        return SVI_KEY_AT;
     default:
         return SVI_KEY_UNKNOWN;
     }
@@ -231,6 +233,10 @@ static void envelope_read_source(struct svi_envelope *e) {
     }
     if (seen >> SVI_KEY_REPLY & 1 && !e->asked)
         envelope_read_reply(e);
+    if (seen >> SVI_KEY_AT & 1 && !e->cursor) {
+        svi_item_read(value[SVI_KEY_AT], &item);
+        e->cursor = item.type == SVI_NIL ? NULL : value[SVI_KEY_AT];
+    }
     e->columns = svi_element_columns(&e->first, e->columns);
     /* hello and bye are whole messages: in a batch (first.at lies after its head) they are unknown
      * operations. */
@@ -264,7 +270,7 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     e->src = "";
     e->src_length = 0;
     e->n = -1;
-    e->next = e->element = e->columns = e->asked = NULL;
+    e->next = e->element = e->columns = e->asked = e->cursor = NULL;
     e->reply = SVI_REPLY_PLAIN;
     e->element_size = 0;
     e->shown = NULL;
@@ -295,14 +301,17 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     e->has_src = e->has_n = e->src_good = e->hello = e->bye = false;
     e->n = -1;
     e->left = 0;
-    e->columns = e->asked = NULL;
+    e->columns = e->asked = e->cursor = NULL;
     e->reply = SVI_REPLY_PLAIN;
     return e->form.code;
 }
 
 svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err) {
-    if (!e->has_src && !e->has_n)
+    if (!e->has_src && !e->has_n && !e->cursor)
         return SVS_OK;
+    if (!e->has_src && !e->has_n)
+        return svi_fail(err, SVS_MISSING_SOURCE,
+                        "the message has at but neither src nor n: a cursor is kept with its source");
     if (!svi_envelope_numbered(e))
         return svi_fail(err, SVS_MISSING_SOURCE, "the sample has %s: acknowledged input needs both",
                         e->has_src ? "src but no n" : "n but no src");
@@ -311,6 +320,27 @@ svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err)
                         SVS_NAME_MAX);
     if (e->n < 0)
         return svi_fail(err, SVS_MISSING_SOURCE, "n must be a whole number from 0");
+    return SVS_OK;
+}
+
+svs_code svi_envelope_cursor(const struct svi_envelope *e, const uint8_t **bytes, size_t *size, bool *text,
+                             svs_error *err) {
+    struct svi_item item;
+    *size = 0;
+    *text = false;
+    if (!e->cursor)
+        return SVS_OK;
+    svi_item_read(e->cursor, &item);
+    *text = item.type == SVI_STRING;
+    if (!*text && item.type != SVI_BIN)
+        return svi_fail(err, SVS_BAD_CURSOR, "at is %s: it must be bin or a string", svi_item_name(&item));
+    if (item.length > SVS_NAME_MAX)
+        return svi_fail(err, SVS_BAD_CURSOR, "at has %u bytes: at most %d are kept", item.length,
+                        SVS_NAME_MAX);
+    if (*text && !svi_utf8_valid((const char *)item.body, item.length))
+        return svi_fail(err, SVS_BAD_CURSOR, "at is a string that is not UTF-8: send it as bin");
+    *bytes = item.body;
+    *size = item.length;
     return SVS_OK;
 }
 

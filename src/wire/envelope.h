@@ -8,7 +8,7 @@
  * elements one at a time from the positions found here.
  *
  * The first element of a batch may be {op: message}: it holds what concerns the whole message (reply, src, n,
- * columns) and is no element of it. svi_envelope_read consumes it.
+ * at, columns) and is no element of it. svi_envelope_read consumes it.
  *
  * Nothing is copied: the bytes must outlive the envelope. */
 #ifndef SVI_ENVELOPE_H
@@ -33,6 +33,7 @@ enum svi_key {
     SVI_KEY_MISSING,
     SVI_KEY_KEY,
     SVI_KEY_REPLY,
+    SVI_KEY_AT,
     SVI_KEY_COUNT,
     SVI_KEY_UNKNOWN = SVI_KEY_COUNT
 };
@@ -74,7 +75,8 @@ struct svi_envelope {
     bool bye;   /* the message is one map with op bye */
     bool batch; /* the message is an array of elements */
     enum svi_reply_kind reply;
-    const uint8_t *asked; /* value of `reply`; NULL: plain */
+    const uint8_t *asked;  /* value of `reply`; NULL: plain */
+    const uint8_t *cursor; /* value of `at`; NULL: absent or nil */
 
     /* The names of the values of arrays: `columns` of the element decoded last or the nearest one before it
      * that has the key; initially that of the first element. NULL: none. */
@@ -105,6 +107,11 @@ static inline bool svi_envelope_numbered(const struct svi_envelope *e) {
 
 /* Are src and n usable, or both absent? SVS_MISSING_SOURCE with the reason. */
 svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err);
+
+/* The cursor `at`: *size bytes (0: none) at *bytes, in the message. `text`: it is a string, else bin.
+ * SVS_BAD_CURSOR. */
+svs_code svi_envelope_cursor(const struct svi_envelope *e, const uint8_t **bytes, size_t *size, bool *text,
+                             svs_error *err);
 
 /* Can `reply` be given what it asks for? SVS_WRONG_TYPE, SVS_LIMIT (withheld), with the reason. */
 svs_code svi_envelope_check_reply(const struct svi_envelope *e, svs_error *err);

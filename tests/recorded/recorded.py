@@ -112,7 +112,7 @@ def tokens(text):
 
 @functools.lru_cache
 def mask(exempt):
-    return re.compile(r'"(%s)": ?("(?:[^"\\]|\\.)*"|[^][{},"]+)|"(version)": ?"[^"]*"' % "|".join(map(re.escape, sorted(exempt))))
+    return re.compile(r'"(%s)": ?("(?:[^"\\]|\\.)*"|\{(?:[^{}]|\{[^{}]*\})*\}|[^][{},"]+)|"(version)": ?"[^"]*"' % "|".join(map(re.escape, sorted(exempt))))
 
 
 def masked(text, exempt=frozenset(EXEMPT)):

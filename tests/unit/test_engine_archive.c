@@ -264,12 +264,13 @@ static void sources_go_on(void **state) {
 
 /* The same name twice: the second one's samples would count for the first. */
 static void archive_twice(struct svi_archive *a, void *unused) {
-    int64_t count = 2, next = 4;
+    int64_t count = 2, next = 4, at_size = 0;
     char name[8] = "a";
     (void)unused;
     svi_archive_int64(a, "count", &count, 0, 9);
     svi_archive_text(a, "source 0", name, sizeof name);
     svi_archive_int64(a, "next 0", &next, 0, 9);
+    svi_archive_int64(a, "at size 0", &at_size, 0, 9);
     svi_archive_text(a, "source 1", name, sizeof name);
     svi_archive_int64(a, "next 1", &next, 0, 9);
 }

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "engine/sources.h"
 #include "store/checkpoint_file.h"
+#include "wire/archive_file.h"
 #include "support/apply.h"
 
 static bool ok(const json_t *reply) {
@@ -318,6 +319,122 @@ static void test_the_forgotten_return(void **unused) {
     speaker_close(&f);
 }
 
+/* hello returns this cursor; NULL: none. */
+static void at_is(struct speaker *f, const char *src, int next, const char *at) {
+    json_t *reply = route(f, "{'op': 'hello', 'src': '%s'}", src);
+    assert_int_equal(number(reply, "next"), next);
+    const json_t *got = json_object_get(reply, "at");
+    if (at)
+        assert_string_equal(json_string_value(got), at);
+    else
+        assert_null(got);
+    json_decref(reply);
+}
+
+/* The cursor is that of the message which advanced `next` last. */
+static void test_cursors(void **unused) {
+    (void)unused;
+    struct speaker f;
+    char text[400], long_at[66];
+    speaker_open(&f, NULL);
+    at_is(&f, "a", 0, NULL);
+    taken(&f, 0, "{'x': [1], 'y': 1, 'src': 'a', 'n': 0, 'at': 'o-0'}");
+    at_is(&f, "a", 1, "o-0");
+    taken(&f, 0, "{'x': [1], 'y': 1, 'src': 'b', 'n': 0}");
+    at_is(&f, "b", 1, NULL);
+    taken(&f, 2, "[{'x': [1], 'src': 'a', 'n': 1, 'at': 'o-2'}, {'x': [2], 'at': 'of a further element'}]");
+    taken(&f, 2, "{'x': [1], 'src': 'a', 'n': 0, 'at': 'a duplicate'}");
+    at_is(&f, "a", 3, "o-2");
+    refused(&f, "{'x': [1], 'src': 'a', 'n': 7, 'at': 'a gap'}", "gap", 7, 3, false);
+    at_is(&f, "a", 3, "o-2");
+    taken(&f, 4, "[{'x': [1], 'src': 'a', 'n': 2, 'at': 'partly new'}, {'x': [1]}, {'x': [1]}]");
+    at_is(&f, "a", 5, "partly new");
+    taken(
+        &f, 5,
+        "[{'op': 'message', 'src': 'a', 'n': 5, 'at': 'of the message'}, {'x': [1], 'at': 'of the sample'}]");
+    at_is(&f, "a", 6, "of the message");
+    taken(&f, 6, "[{'op': 'message', 'src': 'a', 'n': 6}, {'x': [1], 'at': 'of the sample'}]");
+    at_is(&f, "a", 7, "of the sample");
+    refused(&f, "{'x': 'bad', 'src': 'a', 'n': 7, 'at': 'refused'}", "wrong_type", 7, 8, true);
+    at_is(&f, "a", 8, "refused");
+    taken(&f, 8, "{'x': [1], 'src': 'a', 'n': 8}");
+    at_is(&f, "a", 9, NULL);
+    taken(&f, 9, "{'x': [1], 'src': 'a', 'n': 9, 'at': ''}");
+    at_is(&f, "a", 10, NULL);
+    const int seen = (int)svi_stream_seen(f.e);
+    refused(&f, "{'x': [1], 'src': 'a', 'n': 10, 'at': 7}", "bad_cursor", 10, 10, false);
+    refused(&f, "{'x': [1], 'src': 'a', 'n': 10, 'at': ['o']}", "bad_cursor", 10, 10, false);
+    memset(long_at, 'l', 65);
+    long_at[65] = 0;
+    snprintf(text, sizeof text, "{'x': [1], 'src': 'a', 'n': 10, 'at': '%s'}", long_at);
+    refused(&f, text, "bad_cursor", 10, 10, false);
+    long_at[64] = 0;
+    assert_int_equal(svi_stream_seen(f.e), seen);
+    snprintf(text, sizeof text, "{'x': [1], 'src': 'a', 'n': 10, 'at': '%s'}", long_at);
+    taken(&f, 10, text);
+    at_is(&f, "a", 11, long_at);
+    json_t *reply = route(&f, "{'x': [1], 'at': 'alone'}");
+    assert_string_equal(text_of(reply, "code"), "missing_source");
+    json_decref(reply);
+    speaker_close(&f);
+}
+
+/* Sources that come, go on, give way and end at random are the same after they were saved and loaded, cursors
+ * of any bytes included. */
+static void test_saved_cursors(void **unused) {
+    (void)unused;
+    enum { STEPS = 3000, NAMES = 40 };
+    struct svi_random random = {9};
+    svs_error err;
+    svi_sources *p = svi_sources_new(NAMES / 2, &err);
+    for (int i = 0; i < STEPS; i++) {
+        char name[8];
+        const int length = snprintf(name, sizeof name, "s%u", (unsigned)svi_random_below(&random, NAMES));
+        struct svi_source *s = svi_sources_find(p, name, (size_t)length);
+        if (s && svi_random_below(&random, 10) == 0) {
+            svi_sources_remove(p, s);
+        } else if (s || (s = svi_sources_add(p, name, (size_t)length, i, 5, &err))) {
+            uint8_t at[SVS_NAME_MAX];
+            const size_t size =
+                svi_random_below(&random, 3) == 0 ? 0 : svi_random_below(&random, SVS_NAME_MAX + 1);
+            for (size_t k = 0; k < size; k++)
+                at[k] = (uint8_t)svi_random_below(&random, 256);
+            svi_sources_touch(p, s, i);
+            svi_source_take(s, s->next + 1, 1);
+            svi_source_set_at(s, at, size, svi_random_below(&random, 2));
+        }
+        if (i % 50 != 0)
+            continue;
+        struct svi_bytes bytes = {0};
+        struct svi_archive_out out;
+        struct svi_archive_in in;
+        svi_archive_out_begin(&out, &bytes, "sources", &err);
+        svi_sources_archive(&out.archive, p);
+        assert_int_equal(svi_archive_out_end(&out), SVS_OK);
+        svi_sources *loaded = svi_sources_new(NAMES / 2, &err);
+        svi_archive_in_begin(&in, bytes.data, bytes.size, "sources", &err);
+        svi_sources_archive(&in.archive, loaded);
+        assert_int_equal(svi_archive_in_end(&in), SVS_OK);
+        assert_int_equal(svi_sources_count(loaded), svi_sources_count(p));
+        for (int k = 0; k < NAMES; k++) {
+            const int l = snprintf(name, sizeof name, "s%d", k);
+            const struct svi_source *a = svi_sources_find(p, name, (size_t)l),
+                                    *b = svi_sources_find(loaded, name, (size_t)l);
+            assert_true(!a == !b);
+            if (!a)
+                continue;
+            assert_int_equal(a->next, b->next);
+            assert_int_equal(a->at_size, b->at_size);
+            assert_true(a->at_text == b->at_text);
+            if (a->at_size > 0)
+                assert_memory_equal(a->at, b->at, a->at_size);
+        }
+        svi_sources_free(&loaded);
+        svi_bytes_clear(&bytes);
+    }
+    svi_sources_free(&p);
+}
+
 /* Against a plain list. */
 static void test_table(void **unused) {
     (void)unused;
@@ -395,6 +512,8 @@ int main(void) {
         cmocka_unit_test(test_nobody_gives_way),
         cmocka_unit_test(test_bye),
         cmocka_unit_test(test_the_forgotten_return),
+        cmocka_unit_test(test_cursors),
+        cmocka_unit_test(test_saved_cursors),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_what_is_on_disk),
     };
