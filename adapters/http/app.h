@@ -11,6 +11,7 @@ struct http_app {
     struct http_guard *guard;     /* NULL: no --tokens, and everybody may do everything */
     struct http_streams *streams; /* the streams shown (streams.h) */
     struct http_events *events;   /* ring of their events (event_ring.h) */
+    struct http_weights *weights; /* models for comparison (weight_log.h) */
     struct http_alerts *alerts;   /* their alerts (alert_list.h) */
     struct http_history *history;
     double streams_turn;     /* svi_monotonic of their last turn */

@@ -6,7 +6,7 @@
 #include "exchange.h"
 #include "route.h"
 
-http_handler http_page_get;         /* GET / */
+http_handler http_page_get;           /* GET / */
 http_handler http_openapi_answer;     /* GET /openapi.json */
 http_handler http_health_answer;      /* GET /healthz */
 http_handler http_shown_streams;      /* GET /streams */
@@ -25,6 +25,7 @@ http_handler http_samples_post;       /* POST /samples */
 http_handler http_samples_predict;    /* POST /predict */
 http_handler http_samples_labels;     /* POST /labels */
 http_handler http_samples_forget;     /* POST /forget */
+http_handler http_weights_get;        /* GET /weights */
 http_handler http_events_get;         /* GET /events */
 http_handler http_history_get;        /* GET /history */
 http_handler http_history_get_alerts; /* GET /history/alerts */

@@ -28,6 +28,7 @@
 #include "routes.h"
 #include "streams.h"
 #include "token_command.h"
+#include "weight_log.h"
 
 #define LONGEST_WAIT 1.0
 #define TURN_SECONDS 0.1 /* the streams get a turn at least this often while clients are served */
@@ -113,6 +114,7 @@ static int http_main_open(struct http_app *app) {
     if ((app->streams = http_streams_open(app->options, &err)) &&
         (app->events = http_events_open(app->streams, &app->tally, &err)) &&
         (app->alerts = http_alerts_open(app->streams, &err)) &&
+        (app->weights = http_weights_open(app->streams, &err)) &&
         (app->history = http_history_open(app->options->history, app->options->history_days, app->streams,
                                           &app->tally, &err)))
         return http_main_signals() == 0 &&
@@ -130,6 +132,7 @@ static void http_main_close(struct http_app *app) {
     http_streams_close(&app->streams);
     http_events_close(&app->events);
     http_alerts_close(&app->alerts);
+    http_weights_close(&app->weights);
     http_history_close(&app->history);
     http_guard_close(app->guard);
 }

@@ -17,6 +17,11 @@ static const struct http_parameter of_bank[] = {
     STREAM, KEY, {"brief", "boolean", "without what only a program computes with"}, {0}};
 static const struct http_parameter of_model[] = {
     STREAM, KEY, {"format", "string", "json, msgpack or liblinear; else Accept decides"}, {0}};
+static const struct http_parameter of_weights[] = {
+    STREAM,
+    {"since", "number", "seconds that the model compared with is older (default 600; as far as one is kept)"},
+    {"limit", "integer", "weights listed (default 20, at most 1000)"},
+    {0}};
 static const struct http_parameter of_keys[] = {
     STREAM,
     {"sort", "string", "quality (default), age, rows, alerts or name"},
@@ -87,6 +92,7 @@ const struct http_route http_routes[] = {
      MAP},
     {"GET", "/bank", ROLE_WATCH, http_asked_bank, "the members of `method auto` and their shares", of_bank,
      NULL, MAP},
+    {"GET", "/weights", ROLE_WATCH, http_weights_get, "the weights that moved most", of_weights, NULL, MAP},
     {"GET", "/model", ROLE_WATCH, http_asked_model, "the model that scores now", of_model, NULL,
      "application/json, application/msgpack, text/plain"},
     {"GET", "/alerts", ROLE_WATCH, http_alerts_get, "alerts, the newest first", of_alerts, NULL, MAP},
