@@ -28,6 +28,7 @@
         {
             id: "surprise", title: "Surprise, −log10 p", value: page.number, zero: true, bands: (a) => a.kind !== "quality" && a.kind !== "mute",
             empty: "No surprise yet. It is known where novelty is on (svmstream run --alert.budget 1/day), from the end of its warm-up on.",
+            byKey: "Each key has a surprise and a level of its own. Their alerts are the bands here.",
             lines: [
                 {name: () => "largest in the step", column: mapped("low", "smallest_p", surprise), colour: 1},
                 {name: () => "level of an alert", column: pick("values", "alert_level"), colour: 2, dash: [7, 4]},
@@ -268,11 +269,12 @@
             chart.window = [1000 * from, 1000 * to];
             chart.node.classList.toggle("is-empty", empty && !chart.graph);
             page.show(chart.node.querySelector(".empty"), empty);
-            page.set(chart.node.querySelector(".empty"), chart.graph ? "No figures in this time." : chart.id === "quality" && page.known(view.status?.keys) ? chart.byKey : chart.empty);
+            chart.had = chart.had || !empty;
+            page.set(chart.node.querySelector(".empty"), chart.had ? "No figures in this time." : page.known(view.status?.keys) && chart.byKey || chart.empty);
             chart.own = true;
             if (chart.graph)
                 chart.graph.updateOptions({file: chart.rows, dateWindow: chart.window, valueRange: range(chart, chart.rows)});
-            else if (!empty)
+            else if (!empty || (chart.bands && view.bands.some(chart.bands)))
                 build(chart, chart.rows);
             chart.own = false;
             if (!chart.summarised || Date.now() - chart.summarised > 5000) {

@@ -31,7 +31,7 @@
         (s) => ({name: "Memory", figure: "memory_predicted", value: page.bytes(s.memory_predicted), below: page.known(s.keys) ? page.count(s.keys) + " keys" : page.count(s.held) + " samples held"}),
         (s) => (page.known(s.disk_free) && s.disk_size > 0
             ? {name: "Disk free", figure: "disk_free", value: page.percent(s.disk_free / s.disk_size), below: page.bytes(s.disk_free)}
-            : {name: "Disk", figure: "disk_free", value: "–", below: "no state kept"}),
+            : {name: "Disk", figure: "disk_free", value: "–", below: page.known(s.journal_bytes) ? "not known" : "no state kept"}),
     ];
 
     page.drawTiles = (view) => {
