@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "wire/fields.h"
 #include "wire/json.h"
 
@@ -119,56 +120,14 @@ static void answer_take(void *user, const struct history_point *p) {
         http_history_point_merge(&r->point[i], p);
 }
 
-#define DIGITS       7  /* as many as single precision has */
-#define NUMBER_BYTES 24 /* of a number, at most */
-
-/* As %.7g, in a tenth of its time: an answer has up to 100,000 numbers. Returns the end of the text. */
-static char *answer_digits(char *to, double v) {
-    static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
-    char digits[DIGITS + 1];
-    int point = 0; /* digits before the point; negative: zeros behind it */
-    if (v < 0) {
-        *to++ = '-';
-        v = -v;
-    }
-    if (v < 1e-4 || v >= 1e7)
-        return to + sprintf(to, "%.7g", v);
-    while (v >= tens[point])
-        point++;
-    while (point <= 0 && v * tens[1 - point] < 1)
-        point--;
-    int64_t n = llround(v * tens[DIGITS - point]), last = DIGITS - 1;
-    if (n >= 10000000) {
-        n /= 10;
-        point++;
-    }
-    for (int i = DIGITS - 1; i >= 0; i--, n /= 10)
-        digits[i] = (char)('0' + n % 10);
-    while (last > 0 && last >= point && digits[last] == '0')
-        last--;
-    if (point <= 0) {
-        *to++ = '0';
-        *to++ = '.';
-        for (int i = point; i < 0; i++)
-            *to++ = '0';
-    }
-    for (int i = 0; i <= last || i < point; i++) {
-        if (i == point && i > 0)
-            *to++ = '.';
-        *to++ = digits[i];
-    }
-    return to;
-}
+#define DIGITS 7 /* as many as single precision has */
 
 static void answer_number(struct svi_bytes *out, const struct history_cell *c, double v) {
-    char text[NUMBER_BYTES], *end = text;
+    char text[SVI_DECIMAL_MAX];
     if (c->weight == 0 || !isfinite(v))
-        end = stpcpy(text, "null");
-    else if (v == 0)
-        *end++ = '0';
+        answer_bytes(out, "null", 4);
     else
-        end = answer_digits(text, v);
-    answer_bytes(out, text, (size_t)(end - text));
+        answer_bytes(out, text, (size_t)svi_decimal_text(text, v == 0 ? 0 : v, DIGITS)); /* no -0 */
 }
 
 static double answer_pick(const struct history_cell *c, int which) {

@@ -1,9 +1,9 @@
 #include "svmstream/value.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/fail.h"
 #include "svmstream/svmstream.h"
 
@@ -39,7 +39,7 @@ bool svs_value_equal(svs_value a, svs_value b) {
 }
 
 char *svs_value_text(svs_value v, char *out, int size) {
-    char text[40];
+    char text[SVI_DECIMAL_MAX];
     if (size <= 0)
         return out;
     out[0] = '\0';
@@ -49,10 +49,7 @@ char *svs_value_text(svs_value v, char *out, int size) {
         svi_escape(out, (size_t)size, v.as.s, v.length);
     if (v.kind != SVS_REAL)
         return out;
-    /* 15 digits if they identify the number, otherwise 17, which always do: 0.1, not 0.10000000000000001. */
-    snprintf(text, sizeof text, "%.15g", v.as.r);
-    if (strtod(text, NULL) != v.as.r)
-        snprintf(text, sizeof text, "%.17g", v.as.r);
+    svi_decimal_shortest(text, v.as.r, false);
     snprintf(out, (size_t)size, "%s", text);
     return out;
 }

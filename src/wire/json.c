@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "wire/cursor.h"
@@ -67,14 +67,9 @@ static void json_string(struct json *j, const void *bytes, size_t length) {
 }
 
 static void json_number(struct json *j, double r, bool single) {
-    char text[40];
-    /* 15 digits suffice for most decimal inputs and stay short; 17 always identify the double. Of single
-     * precision 7 and 9. */
-    int n = snprintf(text, sizeof text, "%.*g", single ? 7 : 15, r);
-    if (single ? strtof(text, NULL) != (float)r : strtod(text, NULL) != r)
-        n = snprintf(text, sizeof text, "%.*g", single ? 9 : 17, r);
+    char text[SVI_DECIMAL_MAX];
     if (isfinite(r))
-        json_add(j, text, (size_t)n);
+        json_add(j, text, (size_t)svi_decimal_shortest(text, r, single));
     else
         json_add(j, "null", 4);
 }
