@@ -14,7 +14,7 @@ struct http_app {
     struct http_weights *weights; /* models for comparison (weight_log.h) */
     struct http_alerts *alerts;   /* their alerts (alert_list.h) */
     struct http_history *history;
-    double streams_turn;     /* svi_monotonic of their last turn */
+    double streams_turn;     /* svi_monotonic of the last turn of all their sockets */
     struct http_tally tally; /* of the adapter's own work */
 };
 

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "polled.h"
 #include "wire/cursor.h"
 
 #define QUEUE       1000 /* messages that libzmq itself may hold */
@@ -46,7 +47,7 @@ static svs_code asks_connect(struct http_asks *a, svs_error *err) {
                               {ZMQ_RECONNECT_IVL_MAX, 1000},
                               {ZMQ_HEARTBEAT_IVL, BEAT_MS},
                               {ZMQ_HEARTBEAT_TIMEOUT, 2 * BEAT_MS}};
-    a->connected = a->blocked = a->stale = false;
+    a->connected = a->blocked = a->stale = a->drained = a->monitor_drained = false;
     if (!(a->socket = svi_socket_new(a->context, &plan, err)))
         return err->code;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
@@ -131,6 +132,7 @@ static void asks_send(struct http_asks *a) {
     a->blocked = false;
     while (a->connected && a->unsent && a->flying < a->limit && !a->blocked) {
         struct http_ask *ask = a->unsent;
+        a->drained = false;
         if (zmq_send(a->socket, ask->bytes, ask->size, ZMQ_DONTWAIT) < 0) {
             a->blocked = true;
         } else {
@@ -166,13 +168,11 @@ void http_asks_put(struct http_asks *a, const void *request, size_t size, double
     asks_send(a);
 }
 
-int http_asks_items(const struct http_asks *a, zmq_pollitem_t *items) {
-    int n = 0;
-    if (!a->socket)
-        return 0;
-    items[n++] = (zmq_pollitem_t){a->monitor, 0, ZMQ_POLLIN, 0};
-    items[n++] = (zmq_pollitem_t){a->socket, 0, (short)(ZMQ_POLLIN | (a->blocked ? ZMQ_POLLOUT : 0)), 0};
-    return n;
+void http_asks_items(const struct http_asks *a, zmq_pollitem_t *items) {
+    const bool open = a->setting && a->socket;
+    items[0] = http_polled_socket(open ? a->monitor : NULL, a->monitor_drained, ZMQ_POLLIN);
+    items[1] = http_polled_socket(open ? a->socket : NULL, a->drained && !a->blocked,
+                                  (short)(ZMQ_POLLIN | (a->blocked ? ZMQ_POLLOUT : 0)));
 }
 
 /* Deadlines are not sorted: requests have different times. The list is short, or its owner is in trouble. */
@@ -189,7 +189,11 @@ double http_asks_due(const struct http_asks *a) {
 static void asks_receive(struct http_asks *a) {
     zmq_msg_t m;
     zmq_msg_init(&m);
-    while (a->socket && svi_last_frame(a->socket, &m, NULL)) {
+    while (a->socket) {
+        if (!svi_last_frame(a->socket, &m, NULL)) {
+            a->drained = errno == EAGAIN;
+            break;
+        }
         const uint8_t *bytes = zmq_msg_data(&m);
         const size_t size = zmq_msg_size(&m);
         const bool json = size > 0 && (*bytes == '{' || *bytes == '[');
@@ -214,6 +218,7 @@ static void asks_follow(struct http_asks *a) {
                      : event == ZMQ_EVENT_DISCONNECTED      ? a->refused
                                                             : a->identity->on;
     }
+    a->monitor_drained = errno == EAGAIN;
 }
 
 /* Ends those whose time is over. One under way keeps its place; one that was not sent leaves the list. */
@@ -247,14 +252,17 @@ static void asks_expire(struct http_asks *a, double now) {
     }
 }
 
-void http_asks_turn(struct http_asks *a) {
+void http_asks_turn(struct http_asks *a, const zmq_pollitem_t *polled) {
     svs_error err;
     if (!a->setting)
         return;
     const double now = svi_monotonic();
     /* Replies first: those that arrived before a break still count. */
-    asks_receive(a);
-    asks_follow(a);
+    const bool follows = !polled || polled[0].revents;
+    if (follows || polled[1].revents)
+        asks_receive(a);
+    if (follows)
+        asks_follow(a);
     asks_expire(a, now);
     if (a->stale && a->socket) {
         asks_disconnect(a);

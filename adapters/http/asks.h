@@ -34,10 +34,11 @@ struct http_asks {
     const struct svi_identity *identity; /* not owned */
     void *context;                       /* not owned */
     void *socket, *monitor;
-    bool connected; /* the handshake has succeeded */
-    bool refused;   /* the last handshake failed: keys */
-    bool blocked;   /* the socket accepts nothing now */
-    bool stale;     /* to be replaced at `again` */
+    bool connected;                /* the handshake has succeeded */
+    bool refused;                  /* the last handshake failed: keys */
+    bool blocked;                  /* the socket accepts nothing now */
+    bool stale;                    /* to be replaced at `again` */
+    bool drained, monitor_drained; /* as in polled.h */
     double again, pause;
     struct http_ask *first, *unsent, *last; /* by age; those before `unsent` are under way */
     int flying, limit;                      /* under way, and how many may be */
@@ -55,13 +56,14 @@ void http_asks_close(struct http_asks *a);
 void http_asks_put(struct http_asks *a, const void *request, size_t size, double timeout, http_reply *done,
                    void *user);
 
-/* What to poll: at most HTTP_ASKS_ITEMS items. Returns how many. */
-int http_asks_items(const struct http_asks *a, zmq_pollitem_t *items);
+/* What to poll: HTTP_ASKS_ITEMS items. */
+void http_asks_items(const struct http_asks *a, zmq_pollitem_t *items);
 
 /* svi_monotonic of the next deadline; HUGE_VAL: none. */
 double http_asks_due(const struct http_asks *a);
 
-/* Takes replies, ends what is overdue, follows the connection, sends. */
-void http_asks_turn(struct http_asks *a);
+/* Takes replies, ends what is overdue, follows the connection, sends. `polled`: the items after the wait;
+ * NULL: anything may be there. */
+void http_asks_turn(struct http_asks *a, const zmq_pollitem_t *polled);
 
 #endif

@@ -97,6 +97,7 @@ void http_exchange_resume(struct exchange *x) {
         return;
     x->suspended = false;
     MHD_resume_connection(x->mhd);
+    http_server_resumed(x);
 }
 
 /* Takes the response over; NULL: there was no memory for it, and the connection ends without an answer. */

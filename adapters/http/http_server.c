@@ -47,6 +47,7 @@ struct http_server {
     struct http_body_budget bodies;
     size_t answers; /* bytes */
     int polled;     /* libmicrohttpd's epoll */
+    bool resumed;   /* a connection, since the last MHD_run, which does not report it */
     double looked;  /* svi_monotonic */
     struct http_log_limit complaints, turned_away;
     struct http_tls tls;
@@ -201,6 +202,10 @@ static enum MHD_Result http_server_access(void *context, struct MHD_Connection *
     return MHD_YES;
 }
 
+void http_server_resumed(struct exchange *x) {
+    x->server->resumed = true;
+}
+
 void http_server_waits(struct exchange *x, double timeout) {
     x->connection->wants = HTTP_WANTS_ANSWER;
     x->connection->deadline = svi_monotonic() + timeout;
@@ -257,10 +262,11 @@ static void http_server_expire(struct http_connection *c) {
     http_exchange_problem(x, 504, "no_answer", "the stream has not answered in time; is it running?");
 }
 
-static void http_server_look(struct http_server *s) {
+/* False: it is not time for it. */
+static bool http_server_look(struct http_server *s) {
     const double now = svi_monotonic();
     if (now - s->looked < LOOK_SECONDS)
-        return;
+        return false;
     s->looked = now;
     for (struct http_connection *c = s->connections.first, *next; c; c = next) {
         next = c->next;
@@ -269,21 +275,27 @@ static void http_server_look(struct http_server *s) {
         else if (c->wants == HTTP_WANTS_ANSWER && !c->watched)
             http_connection_watch(&s->connections, c, false); /* it takes longer than most */
     }
+    return true;
 }
 
-void http_server_turn(struct http_server *s) {
+void http_server_turn(struct http_server *s, const zmq_pollitem_t *polled) {
     struct epoll_event left[HANG_UPS];
-    const int n = epoll_wait(s->connections.watch, left, HANG_UPS, 0);
+    unsigned long long ms;
+    const int n = polled[1].revents ? epoll_wait(s->connections.watch, left, HANG_UPS, 0) : 0;
     for (int i = 0; i < n; i++)
         http_server_drop(left[i].data.ptr);
-    http_server_look(s);
+    const bool looked = http_server_look(s);
     http_connections_evict(&s->connections, http_server_drop);
-    MHD_run(s->daemon);
+    if (looked || s->resumed || polled[0].revents ||
+        (MHD_get_timeout(s->daemon, &ms) == MHD_YES && ms == 0)) {
+        s->resumed = false;
+        MHD_run(s->daemon);
+    }
 }
 
 double http_server_wait(const struct http_server *s) {
     unsigned long long ms;
-    const double wait = s->connections.count > 0 ? LOOK_SECONDS : HUGE_VAL;
+    const double wait = s->resumed ? 0 : s->connections.count > 0 ? LOOK_SECONDS : HUGE_VAL;
     return MHD_get_timeout(s->daemon, &ms) == MHD_YES ? fmin(wait, (double)ms / 1000) : wait;
 }
 

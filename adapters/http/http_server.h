@@ -22,7 +22,7 @@ const char *http_server_url(const struct http_server *s); /* "http://127.0.0.1:9
 
 int http_server_items(const struct http_server *s, zmq_pollitem_t *items);
 double http_server_wait(const struct http_server *s);
-void http_server_turn(struct http_server *s);
+void http_server_turn(struct http_server *s, const zmq_pollitem_t *polled);
 
 /* Closes the connections whose token has lost the right to what they do. */
 void http_server_recheck(struct http_server *s);
@@ -31,6 +31,7 @@ void http_server_recheck(struct http_server *s);
 
 void http_server_waits(struct exchange *x, double timeout);
 void http_server_answered(struct exchange *x);
+void http_server_resumed(struct exchange *x);
 void http_server_streams(struct exchange *x);
 
 #endif

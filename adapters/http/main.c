@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,14 +24,15 @@
 #include "http_log.h"
 #include "http_options.h"
 #include "http_server.h"
+#include "polled.h"
 #include "routes.h"
 #include "streams.h"
 #include "token_command.h"
 #include "weight_log.h"
 
 #define LONGEST_WAIT 1.0
-#define TURN_SECONDS 0.1 /* the streams get a turn at least this often while clients are served */
-#define ITEMS_MAX    (2 + HTTP_SERVER_ITEMS + HTTP_STREAMS_MAX * HTTP_STREAM_ITEMS)
+#define TURN_SECONDS                                                                                         \
+    0.1 /* all sockets of the streams get a turn at least this often while clients are served */
 
 /* The end of the pipe that a signal writes its number to: the only thing that a handler can reach. */
 static int http_signal_pipe[2] = {-1, -1};
@@ -56,49 +56,14 @@ static int http_main_signals(void) {
     return 1;
 }
 
-/* Waits as zmq_poll does, with half of its system calls: those are most of what a small request costs. True:
- * a socket of ZeroMQ may have something. Its descriptor is signalled once for what arrives, so the sockets
- * are asked right before the wait; between the two no call of ZeroMQ may stand. */
-static bool http_main_poll(const zmq_pollitem_t *items, int n, double seconds) {
-    struct pollfd fds[ITEMS_MAX];
-    bool ready = false, signalled = false;
-    for (int i = 0; i < n; i++) {
-        int events = 0, fd = items[i].fd;
-        size_t size = sizeof events;
-        if (items[i].socket && zmq_getsockopt(items[i].socket, ZMQ_EVENTS, &events, &size) == 0)
-            ready = ready || (events & items[i].events);
-        size = sizeof fd;
-        if (items[i].socket && zmq_getsockopt(items[i].socket, ZMQ_FD, &fd, &size) != 0)
-            fd = -1;
-        fds[i] = (struct pollfd){.fd = fd, .events = POLLIN};
-    }
-    if (poll(fds, (nfds_t)n, ready ? 0 : (int)ceil(1000 * seconds)) <= 0)
-        return ready; /* interrupted: another round */
-    for (int i = 0; i < n; i++)
-        signalled = signalled || (items[i].socket && fds[i].revents);
-    return ready || signalled;
-}
+/* The items of the loop, in this order; behind them, HTTP_STREAM_ITEMS of each stream. */
+enum { SIGNALS, HISTORY, SERVER, STREAMS = SERVER + HTTP_SERVER_ITEMS };
 
-/* One round of the loop. False: a signal says that it is time to end. */
-static bool http_main_turn(struct http_app *app) {
-    zmq_pollitem_t items[ITEMS_MAX] = {{NULL, http_signal_pipe[0], ZMQ_POLLIN, 0},
-                                       {NULL, http_history_fd(app->history), ZMQ_POLLIN, 0}};
-    const int capacity = (int)(sizeof items / sizeof *items);
-    int n = 2;
+_Static_assert(STREAMS + HTTP_STREAMS_MAX * HTTP_STREAM_ITEMS <= HTTP_POLLED_MAX, "items of the loop");
+
+/* Takes the signals that have come. False: one of them says that it is time to end. */
+static bool http_main_take_signals(struct http_app *app) {
     char number;
-    n += http_server_items(app->server, items + n);
-    n += http_streams_items(app->streams, items + n, capacity - n);
-    const double wait = fmin(fmin(LONGEST_WAIT, http_server_wait(app->server)),
-                             fmin(http_streams_wait(app->streams), http_events_wait(app->events)));
-    /* The streams first: their replies are answers, which the server then sends in the same round. */
-    if (http_main_poll(items, n, wait) || http_streams_wait(app->streams) <= 0 ||
-        svi_monotonic() - app->streams_turn >= TURN_SECONDS) {
-        http_streams_turn(app->streams);
-        app->streams_turn = svi_monotonic();
-    }
-    http_events_turn(app->events);
-    http_history_turn(app->history);
-    http_server_turn(app->server);
     while (read(http_signal_pipe[0], &number, 1) == 1)
         if (number != SIGHUP)
             return false;
@@ -107,6 +72,30 @@ static bool http_main_turn(struct http_app *app) {
             http_server_recheck(app->server);
         }
     return true;
+}
+
+/* One round of the loop. False: a signal says that it is time to end. */
+static bool http_main_turn(struct http_app *app) {
+    zmq_pollitem_t items[HTTP_POLLED_MAX];
+    items[SIGNALS] = (zmq_pollitem_t){NULL, http_signal_pipe[0], ZMQ_POLLIN, 0};
+    items[HISTORY] = (zmq_pollitem_t){NULL, http_history_fd(app->history), ZMQ_POLLIN, 0};
+    http_server_items(app->server, items + SERVER);
+    const int n = http_streams_items(app->streams, items + STREAMS);
+    const double wait = fmin(fmin(LONGEST_WAIT, http_server_wait(app->server)),
+                             fmin(http_streams_wait(app->streams), http_events_wait(app->events)));
+    http_polled_wait(items, STREAMS + n, wait);
+    /* The streams first: their replies are answers, which the server then sends in the same round. Now and
+     * then all of their sockets are tried: some have monitors that are not polled. */
+    const bool all = svi_monotonic() - app->streams_turn >= TURN_SECONDS;
+    if (all)
+        app->streams_turn = svi_monotonic();
+    if (all || http_polled_any(items + STREAMS, n) || http_streams_wait(app->streams) <= 0)
+        http_streams_turn(app->streams, all ? NULL : items + STREAMS);
+    http_events_turn(app->events);
+    if (items[HISTORY].revents)
+        http_history_turn(app->history);
+    http_server_turn(app->server, items + SERVER);
+    return !items[SIGNALS].revents || http_main_take_signals(app);
 }
 
 static int http_main_open(struct http_app *app) {

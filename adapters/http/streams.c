@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "polled.h"
 #include "wire/pack.h"
 
 #define STATUS_SECONDS 1.0
@@ -92,6 +93,7 @@ static enum http_in_mode stream_in_mode(const struct http_stream *s) {
 
 static svs_code stream_open_events(struct http_stream *s, svs_error *err) {
     void *context = s->all->context;
+    s->events_drained = s->scores_drained = false;
     SVI_TRY(subscription_open(&s->events, context, s->out, &s->identity, QUEUE, err));
     SVI_TRY(subscription_open(&s->scores, context, s->out, &s->identity, QUEUE, err));
     for (int kind = 0; kind < SVI_TOPIC_COUNT; kind++) {
@@ -363,21 +365,18 @@ bool http_streams_listen(struct http_streams *all, http_on_status *on_status, ht
 
 /* ---- the loop */
 
-static int stream_items(const struct http_stream *s, zmq_pollitem_t *items) {
-    const struct subscription *const subscriptions[] = {&s->events, &s->scores};
-    int n = http_asks_items(&s->ctl, items);
-    n += http_asks_items(&s->in, items + n);
-    for (int i = 0; i < 2; i++)
-        if (subscriptions[i]->open && subscriptions[i]->socket)
-            items[n++] = (zmq_pollitem_t){subscriptions[i]->socket, 0, ZMQ_POLLIN, 0};
-    return n;
+static void stream_items(const struct http_stream *s, zmq_pollitem_t *items) {
+    http_asks_items(&s->ctl, items);
+    http_asks_items(&s->in, items + HTTP_ASKS_ITEMS);
+    items += 2 * HTTP_ASKS_ITEMS;
+    items[0] = http_polled_socket(s->events.open ? s->events.socket : NULL, s->events_drained, ZMQ_POLLIN);
+    items[1] = http_polled_socket(s->scores.open ? s->scores.socket : NULL, s->scores_drained, ZMQ_POLLIN);
 }
 
-int http_streams_items(const struct http_streams *all, zmq_pollitem_t *items, int capacity) {
-    int n = 0;
-    for (int i = 0; i < all->count && n + HTTP_STREAM_ITEMS <= capacity; i++)
-        n += stream_items(&all->stream[i], items + n);
-    return n;
+int http_streams_items(const struct http_streams *all, zmq_pollitem_t *items) {
+    for (int i = 0; i < all->count; i++)
+        stream_items(&all->stream[i], items + i * HTTP_STREAM_ITEMS);
+    return all->count * HTTP_STREAM_ITEMS;
 }
 
 double http_streams_wait(const struct http_streams *all) {
@@ -403,10 +402,15 @@ static void stream_note_error(struct http_stream *s, const struct subscription_e
     http_view_text(event, "reason", last->reason, sizeof last->reason);
 }
 
-static void stream_take_events(struct http_stream *s, struct subscription *from) {
+static void stream_take_events(struct http_stream *s, struct subscription *from, bool *drained) {
     const struct http_streams *all = s->all;
     struct subscription_event event;
-    for (int n = 0; n < AT_ONCE && from->socket && subscription_next(from, &event); n++) {
+    *drained = false;
+    for (int n = 0; n < AT_ONCE && from->socket; n++) {
+        if (!subscription_next(from, &event)) {
+            *drained = errno == EAGAIN;
+            break;
+        }
         s->lost += event.lost;
         if (event.kind == SVI_TOPIC_ERROR)
             stream_note_error(s, &event);
@@ -416,21 +420,24 @@ static void stream_take_events(struct http_stream *s, struct subscription *from)
     }
 }
 
-static void stream_turn(struct http_stream *s, double now) {
-    http_asks_turn(&s->ctl);
-    http_asks_turn(&s->in);
+static void stream_turn(struct http_stream *s, double now, const zmq_pollitem_t *polled) {
+    const zmq_pollitem_t *const subscribed = polled ? polled + 2 * HTTP_ASKS_ITEMS : NULL;
+    http_asks_turn(&s->ctl, polled);
+    http_asks_turn(&s->in, polled ? polled + HTTP_ASKS_ITEMS : NULL);
     if (!s->ctl.connected)
         stream_silent(s);
-    stream_take_events(s, &s->events);
-    stream_take_events(s, &s->scores);
+    if (!polled || subscribed[0].revents)
+        stream_take_events(s, &s->events, &s->events_drained);
+    if (!polled || subscribed[1].revents)
+        stream_take_events(s, &s->scores, &s->scores_drained);
     stream_greet(s);
     stream_poll(s, now);
 }
 
-void http_streams_turn(struct http_streams *all) {
+void http_streams_turn(struct http_streams *all, const zmq_pollitem_t *polled) {
     const double now = svi_monotonic();
     for (int i = 0; i < all->count; i++)
-        stream_turn(&all->stream[i], now);
+        stream_turn(&all->stream[i], now, polled ? polled + i * HTTP_STREAM_ITEMS : NULL);
 }
 
 /* ---- requests of others */
@@ -477,6 +484,7 @@ void http_stream_want(struct http_stream *s, enum svi_topic kind, int change) {
     if (!to->socket || before == (s->wanted[kind] > 0))
         return;
     snprintf(prefix, sizeof prefix, "%s.", svi_topic_name(kind));
+    *(to == &s->scores ? &s->scores_drained : &s->events_drained) = false;
     if (before)
         subscription_remove(to, prefix, NULL);
     else

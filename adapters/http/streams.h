@@ -11,7 +11,7 @@
 #include "http_options.h"
 #include "map_view.h"
 
-#define HTTP_STREAM_ITEMS (2 * HTTP_ASKS_ITEMS + 4) /* poll items of one stream, at most */
+#define HTTP_STREAM_ITEMS (2 * HTTP_ASKS_ITEMS + 2) /* poll items of one stream */
 
 enum http_stream_state {
     HTTP_STREAM_WAITING, /* it has never answered */
@@ -53,8 +53,9 @@ struct http_stream {
     char pushed[SVI_ADDRESS_MAX]; /* its address */
     struct svi_bytes hello;       /* the reply to hello over `in`; size 0: none on this connection */
     bool hello_asked;
-    struct subscription events, scores; /* scores have a socket of their own: they push out no alert */
-    char out[SVI_ADDRESS_MAX];          /* address that both are connected to */
+    struct subscription events, scores;  /* scores have a socket of their own: they push out no alert */
+    bool events_drained, scores_drained; /* as in polled.h */
+    char out[SVI_ADDRESS_MAX];           /* address that both are connected to */
     int wanted[SVI_TOPIC_COUNT];
     struct http_last_error errors[SVS_CODE_COUNT]; /* by code, of this epoch */
     double status_due, config_due;
@@ -84,11 +85,11 @@ struct http_stream *http_streams_find(struct http_streams *all, const char *name
 bool http_streams_listen(struct http_streams *all, http_on_status *on_status, http_on_event *on_event,
                          void *user);
 
-/* For the loop: what to poll (at most `capacity` items, HTTP_STREAM_ITEMS a stream; returns how many), how
- * many seconds at most, and a turn. */
-int http_streams_items(const struct http_streams *all, zmq_pollitem_t *items, int capacity);
+/* For the loop: what to poll (HTTP_STREAM_ITEMS a stream; returns how many), how many seconds at most, and a
+ * turn. `polled`: the items after the wait; NULL: anything may be there. */
+int http_streams_items(const struct http_streams *all, zmq_pollitem_t *items);
 double http_streams_wait(const struct http_streams *all);
-void http_streams_turn(struct http_streams *all);
+void http_streams_turn(struct http_streams *all, const zmq_pollitem_t *polled);
 
 /* A request to ctl, msgpack or JSON, copied. `done` is called once, perhaps before this returns. */
 void http_stream_ask(struct http_stream *s, const void *request, size_t size, double timeout,
