@@ -15,10 +15,15 @@ static inline int often(int plain, int sanitized) {
     return quick() ? sanitized : plain;
 }
 
+/* Is this the build that looks for races? */
+static inline bool races(void) {
+    return quick() && getenv("SVMSTREAM_QUICK")[0] == '2';
+}
+
 /* Allocations and calls that fail in turn: all of them where memory errors are looked for, so many apart
  * where races are, as these are tests of one thread (SVMSTREAM_QUICK=2). */
 static inline int every(int step) {
-    return quick() && getenv("SVMSTREAM_QUICK")[0] == '2' ? step : 1;
+    return races() ? step : 1;
 }
 
 #endif
