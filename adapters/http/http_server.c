@@ -36,6 +36,7 @@
 #define BODIES        4           /* bodies of the largest size that may be in flight together */
 #define ANSWERS_BYTES (256u << 20)
 #define HANG_UPS      64 /* taken from `watch` at once */
+#define RUNS          4  /* of libmicrohttpd in a turn */
 #define DRAINED_MAX   (1024 * 1024)
 #define TLS_VERSIONS  "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 #define STREAM_BUFFER (128 * 1024) /* bytes that the system keeps for a reader that does not read */
@@ -278,18 +279,25 @@ static bool http_server_look(struct http_server *s) {
     return true;
 }
 
+/* Has libmicrohttpd something to do at once? A connection that was resumed is not in its own timeout. */
+static bool http_server_is_ready(const struct http_server *s) {
+    unsigned long long ms;
+    return s->resumed || (MHD_get_timeout(s->daemon, &ms) == MHD_YES && ms == 0);
+}
+
+/* libmicrohttpd reads a block of each connection in a run. */
 void http_server_turn(struct http_server *s, const zmq_pollitem_t *polled) {
     struct epoll_event left[HANG_UPS];
-    unsigned long long ms;
     const int n = polled[1].revents ? epoll_wait(s->connections.watch, left, HANG_UPS, 0) : 0;
     for (int i = 0; i < n; i++)
         http_server_drop(left[i].data.ptr);
     const bool looked = http_server_look(s);
     http_connections_evict(&s->connections, http_server_drop);
-    if (looked || s->resumed || polled[0].revents ||
-        (MHD_get_timeout(s->daemon, &ms) == MHD_YES && ms == 0)) {
+    bool more = looked || polled[0].revents || http_server_is_ready(s);
+    for (int i = 0; i < RUNS && more; i++) {
         s->resumed = false;
         MHD_run(s->daemon);
+        more = http_server_is_ready(s);
     }
 }
 

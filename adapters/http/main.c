@@ -31,6 +31,8 @@
 #include "weight_log.h"
 
 #define LONGEST_WAIT 1.0
+#define AHEAD_BYTES                                                                                          \
+    (2u << 20) /* kept by malloc: bodies and answers are as large as it gives back otherwise */
 #define TURN_SECONDS                                                                                         \
     0.1 /* all sockets of the streams get a turn at least this often while clients are served */
 
@@ -128,6 +130,7 @@ static void http_main_close(struct http_app *app) {
 
 static int http_main_run(const struct http_options *o) {
     struct http_app *app = http_log_need(1, sizeof *app);
+    svi_alloc_ahead(AHEAD_BYTES);
     app->options = o;
     app->routes = http_routes;
     const int code = http_main_open(app);

@@ -65,22 +65,25 @@ static void posted_count(struct posted *p, const char *key, size_t length) {
     p->score_count++;
 }
 
-static void posted_scores_json(struct posted *p, const char *array) {
-    for (const char *e = svi_json_first(array); e; e = svi_json_next(svi_json_skip(e))) {
+/* Returns the end of the array. It is long: each element is walked over once. */
+static const char *posted_scores_json(struct posted *p, const char *array) {
+    const char *const begin = svi_json_first(array), *end = begin;
+    for (const char *e = begin; e; e = svi_json_next(end)) {
         struct svi_span key = {"", ""};
         const char *first = svi_json_type(e) == SVI_JSON_OBJECT ? svi_json_first(e) : NULL;
         if (first)
             svi_json_key(first, &key);
         posted_count(p, key.at, (size_t)(key.end - key.at));
+        end = svi_json_skip(e);
     }
-    const char *begin = svi_json_first(array), *end = svi_json_skip(array);
     if (!begin)
-        return;
-    while (end[-1] != ']')
-        end--;
+        return svi_json_skip(array);
     if (p->scores.size > 0)
         posted_keep(p, ",", 1);
-    posted_keep(p, begin, (size_t)(end - 1 - begin));
+    posted_keep(p, begin, (size_t)(end - begin));
+    while (*end != ']')
+        end++;
+    return end + 1;
 }
 
 /* The reply was made by the stream's own writer; it is checked all the same, as whatever comes over a socket.
@@ -97,7 +100,7 @@ static bool posted_read_json(struct posted *p, const void *reply, size_t size, s
            svi_json_type(text) == SVI_JSON_OBJECT;
     for (const char *at = good ? svi_json_first(text) : NULL; at;) {
         struct svi_span key, raw;
-        const char *value = svi_json_key(at, &key);
+        const char *value = svi_json_key(at, &key), *end = NULL;
         const size_t length = (size_t)(key.end - key.at);
         const enum svi_json_type type = svi_json_type(value);
         if (type == SVI_JSON_STRING)
@@ -112,10 +115,10 @@ static bool posted_read_json(struct posted *p, const void *reply, size_t size, s
             posted_text(raw, r->reason, sizeof r->reason);
         else if (length == 6 && memcmp(key.at, "scores", 6) == 0 && type == SVI_JSON_ARRAY) {
             r->has_scores = true;
-            posted_scores_json(p, value);
+            end = posted_scores_json(p, value);
         } else if (length == 9 && memcmp(key.at, "no_scores", 9) == 0 && p->no_scores.size == 0)
             svi_bytes_append(&p->no_scores, value, (size_t)(svi_json_skip(value) - value));
-        at = svi_json_next(svi_json_skip(value));
+        at = svi_json_next(end ? end : svi_json_skip(value));
     }
     svi_bytes_clear(&copy);
     return good;
@@ -257,9 +260,8 @@ static void posted_failed(struct posted *p) {
                               p->why, *before ? "of the other rows " : "", posted_advice(p));
     else if (p->why) {
         http_exchange_add(p->x, "Retry-After", "1");
-        http_exchange_problem(p->x, 503, p->why == http_why_absent ? "not_there" : "busy",
-                              "%s%s; %s not sent", before, p->why,
-                              *before ? "the other rows were" : "nothing was");
+        http_exchange_problem(p->x, 503, p->why == http_why_absent ? "not_there" : "busy", "%s%s; %s sent",
+                              before, p->why, *before ? "the other rows were not" : "nothing was");
     } else {
         const bool later = http_relay_temporary(p->code) || strcmp(p->code, "limit") == 0;
         if (later)

@@ -284,15 +284,18 @@ const char *svi_json_key(const char *p, struct svi_span *raw) {
 /* Skips a container: it ends where as many brackets closed as opened. Kinds need no comparison, because
  * checked brackets match; those in strings do not count. */
 static const char *skip_container(const char *p) {
+    enum { STRING = 2 };
+    static const int8_t steps[UINT8_MAX + 1] = {['{'] = 1, ['['] = 1, ['}'] = -1, [']'] = -1, ['"'] = STRING};
     struct svi_span ignored;
     int depth = 0;
     do {
-        if (*p == '"') {
+        const int step = steps[(uint8_t)*p];
+        if (step == STRING) {
             p = svi_json_string_at(p, &ignored);
-            continue;
+        } else {
+            depth += step;
+            p++;
         }
-        depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');
-        p++;
     } while (depth > 0);
     return p;
 }
