@@ -4,6 +4,7 @@
 
 #include "history_alerts.h"
 
+#define HISTORY_TYPE         "application/json" /* of an answer */
 #define HISTORY_POINTS       1500  /* of an answer whose step the question leaves open, at most */
 #define HISTORY_POINTS_MAX   11000 /* of any answer: a week of minutes, and more */
 #define HISTORY_ALERTS_MAX   500   /* alerts of an answer */
@@ -13,6 +14,7 @@
 struct history_question {
     char stream[HISTORY_NAME];
     bool alerts;     /* of alerts, not of figures */
+    bool gzip;       /* the client takes it: used by history_worker.c */
     double from, to; /* seconds since 1970, from <= to; from 0: the oldest that is kept */
     double now;
     int64_t step; /* seconds; 0: the finest that gives at most HISTORY_POINTS points */
@@ -23,6 +25,8 @@ struct history_answer {
     const char *code;      /* of the problem */
     char detail[200];      /* its text */
     struct svi_bytes body; /* JSON; the caller clears it */
+    void *packed;          /* the body as gzip, of history_worker.c; NULL: not made */
+    size_t packed_size;
 };
 
 /* Writes the answer. Returns SQLITE_OK or the error, with which there is none. */

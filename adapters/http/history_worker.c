@@ -25,6 +25,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "compress.h"
 #include "http_log.h"
 
 #define COMMIT_SECONDS 5.0
@@ -95,6 +96,7 @@ static void list_put(struct job_list *l, struct history_job *j) {
 static void job_free(struct history_job *j) {
     svi_bytes_clear(&j->data);
     svi_bytes_clear(&j->answer.body);
+    svi_free(j->answer.packed);
     svi_free(j);
 }
 
@@ -273,6 +275,13 @@ static void keeper_do(struct history_worker *w, struct history_job *j) {
         keeper_count(w, 0);
 }
 
+/* Here, and not on the owner's thread: a day takes longer to compress than everything else. */
+static void keeper_pack(struct history_job *j) {
+    const struct svi_bytes *body = &j->answer.body;
+    if (j->ok && j->question.gzip && j->answer.status == 200 && http_compress_pays(HISTORY_TYPE, body->size))
+        j->answer.packed = http_compress(body->data, body->size, &j->answer.packed_size);
+}
+
 /* The next job, after waiting for one until `until` (svi_monotonic). NULL: none. */
 static struct history_job *keeper_next(struct history_worker *w, double until) {
     struct timespec at;
@@ -308,6 +317,7 @@ static void *keeper_run(void *user) {
         struct history_job *j = keeper_next(w, w->commit_at);
         if (j) {
             keeper_do(w, j);
+            keeper_pack(j);
             keeper_finish(w, j);
         }
         pthread_mutex_lock(&w->mutex);

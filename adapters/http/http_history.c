@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/time_text.h"
+#include "compress.h"
 #include "handlers.h"
 #include "http_log.h"
 #include "http_options.h"
@@ -308,8 +309,12 @@ static void history_left(void *user) {
 
 static void history_answer(void *user, const struct history_answer *a) {
     struct history_waiter *w = user, **at = &w->history->waiting;
-    if (w->x && a->status == 200)
-        http_exchange_answer(w->x, 200, "application/json", a->body.data, a->body.size);
+    if (w->x && a->packed) {
+        http_exchange_add(w->x, "Vary", "Accept-Encoding");
+        http_exchange_add(w->x, "Content-Encoding", "gzip");
+        http_exchange_answer(w->x, 200, HISTORY_TYPE, a->packed, a->packed_size);
+    } else if (w->x && a->status == 200)
+        http_exchange_answer(w->x, 200, HISTORY_TYPE, a->body.data, a->body.size);
     else if (w->x)
         http_exchange_problem(w->x, a->status, a->code, "%s", a->detail);
     while (*at != w)
@@ -381,7 +386,10 @@ static void history_stream_name(const struct exchange *x, const struct http_hist
 
 static void history_question(struct exchange *x, struct http_app *app, bool alerts) {
     const double now = svi_wall_clock();
-    struct history_question q = {.alerts = alerts, .now = now, .to = now};
+    struct history_question q = {.alerts = alerts,
+                                 .now = now,
+                                 .to = now,
+                                 .gzip = http_compress_accepted(http_exchange_header(x, "Accept-Encoding"))};
     struct http_history *h = app->history;
     if (!history_moment(x, "from", now, &q.from) || !history_moment(x, "to", now, &q.to) ||
         !history_step(x, &q.step))
