@@ -1,6 +1,6 @@
 /* A year of the history of svmstream-http: its size on disk, and what /history of a day and of a year takes.
  *
- *   bench_http_history [STREAMS DAYS FOLDER]   10 365 /tmp
+ *   bench_http_history [STREAMS DAYS FILE]   10 365; FILE stays
  *
  * Points enter through the store, as they do in the adapter, in the order of time, all streams in turn, and
  * old ones are pruned on the way: one for every ten minutes of the year, then one a minute for a week, one
@@ -165,7 +165,10 @@ int main(int argc, char **argv) {
         bench_die("memory");
     y->streams = argc > 1 ? atoi(argv[1]) : 10;
     y->end = BEGIN + (int64_t)(days * 86400);
-    snprintf(file, sizeof file, "%s/history-%d", argc > 3 ? argv[3] : "/tmp", (int)getpid());
+    if (argc > 3)
+        snprintf(file, sizeof file, "%s", argv[3]);
+    else
+        snprintf(file, sizeof file, "/tmp/history-%d", (int)getpid());
     if (http_history_store_open(&y->h, file, 0, &err) != HISTORY_OPENED)
         bench_die(err.text);
     const double start = svi_monotonic();
@@ -191,7 +194,8 @@ int main(int argc, char **argv) {
     ask(y, "a year", 364 * 86400, false);
     ask(y, "alerts of a week", 7 * 86400, true);
     http_history_store_close(&y->h);
-    unlink(file);
+    if (argc <= 3)
+        unlink(file);
     free(y);
     return 0;
 }
