@@ -20,10 +20,10 @@
 #define FIRST_SECONDS   10.0
 #define IDLE_SECONDS    75.0
 #define HEADERS_SECONDS 10.0
-#define BODY_SECONDS    15.0
+#define BODY_SECONDS    10.0
 #define BODY_RATE       10e3 /* bytes a second that a sender must keep up, after BODY_SECONDS */
 #define ANSWER_SECONDS  30.0
-#define READER_SECONDS  30.0
+#define READER_SECONDS  10.0
 #define READER_RATE     20e3
 
 bool http_connections_open(struct http_connections *all) {

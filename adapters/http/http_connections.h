@@ -24,6 +24,7 @@ enum http_wants {
 struct http_connection {
     struct http_connection *previous, *next;
     struct exchange *exchange; /* NULL between requests */
+    struct http_tls *tls;      /* held; NULL: without TLS */
     int fd;                    /* owned by libmicrohttpd */
     enum http_wants wants;
     double since, deadline;    /* svi_monotonic, when `wants` began; HUGE_VAL: without limit */

@@ -49,8 +49,10 @@ struct http_row {
 
 static const struct http_row http_rows[] = {
     {.text = "The server:"},
-    {"listen", "HOST:PORT", "address to listen at; port 0: a free one (127.0.0.1:9464)", OPTION_TEXT,
-     AT(listen), 0, 0},
+    {"listen", "HOST:PORT",
+     "address to listen at; port 0: a free one (127.0.0.1:9464)\n                       "
+     "one that other machines reach needs --tls-cert, --tls-key and --tokens",
+     OPTION_TEXT, AT(listen), 0, 0},
     {"name", "HOST", "a further name that browsers reach this server by; may be repeated", OPTION_NAME, 0, 0,
      0},
     {"tls-cert", "FILE", "certificate (PEM, with its chain), with --tls-key", OPTION_TEXT, AT(tls_cert), 0,
@@ -62,9 +64,10 @@ static const struct http_row http_rows[] = {
      1024, BODY_MAX},
     {.text = "svmstream:"},
     {"stream", "LIST",
-     "a stream to show: ctl=ADDRESS,out=ADDRESS,in=ADDRESS,curve=FILE,server=KEY; `ctl` is enough, the other "
-     "addresses come from the stream; curve is the file of our own keys, server the stream's public key or "
-     "the file that holds it; may be repeated (ctl=tcp://127.0.0.1:5557)",
+     "a stream to show; may be repeated (ctl=tcp://127.0.0.1:5557)\n                       "
+     "ctl=ADDRESS[,out=ADDRESS][,in=ADDRESS][,curve=FILE,server=KEY]\n                       "
+     "out and in: else as the stream reports them; curve: the file of our own\n                       "
+     "keys; server: the stream's public key, or the file that holds it",
      OPTION_STREAM, 0, 0, 0},
     {"stale", "SECONDS", "/readyz reports a stream whose last sample is older; 0: never (0)", OPTION_REAL,
      AT(stale), 0, 1e9},
@@ -92,7 +95,8 @@ enum { STREAM_ROWS = sizeof stream_rows / sizeof stream_rows[0] };
 
 static const char *const http_before =
     "usage: svmstream-http [options]\n"
-    "       svmstream-http token --name NAME --role ROLES [--tokens FILE]\n\n"
+    "       svmstream-http token --name NAME --role ROLES [--tokens FILE]\n"
+    "       svmstream-http token --revoke NAME --tokens FILE\n\n"
     "Shows running streams in a browser and to programs that speak HTTP: a page, requests in JSON, metrics\n"
     "for Prometheus, server-sent events. Without options: the stream at svmstream's default addresses.\n";
 
@@ -104,7 +108,8 @@ static const char *const http_after =
     "  svmstream-http --listen 0.0.0.0:9464 --tls-cert cert.pem --tls-key key.pem --tokens tokens\n"
     "  curl -H 'Content-Type: application/json' -d '{\"x\":{\"a\":1}}' http://127.0.0.1:9464/samples\n"
     "\n"
-    "`svmstream help http` describes all of it. Ends on SIGINT and SIGTERM.\n"
+    "`svmstream help http` describes all of it. SIGHUP reads tokens, certificate and key again.\n"
+    "Ends on SIGINT and SIGTERM.\n"
     "Exit codes: 0 ended by a signal, 1 failed, 2 usage.\n";
 
 void http_options_help(void) {

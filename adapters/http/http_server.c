@@ -51,7 +51,8 @@ struct http_server {
     bool resumed;   /* a connection, since the last MHD_run, which does not report it */
     double looked;  /* svi_monotonic */
     struct http_log_limit complaints, turned_away;
-    struct http_tls tls;
+    struct http_tls *tls; /* of new connections; NULL: without TLS */
+    bool closing;         /* no more connections */
     char url[128];
 };
 
@@ -60,12 +61,21 @@ struct http_server {
 static enum MHD_Result http_server_accept(void *context, const struct sockaddr *address, socklen_t length) {
     struct http_server *s = context;
     (void)length;
+    if (s->closing)
+        return MHD_NO;
     if (http_connections_admit(&s->connections, address))
         return MHD_YES;
     s->app->tally.refused++;
     http_log_limited(&s->turned_away,
                      "a connection is refused: its address has as many as one may have, or all are in use");
     return MHD_NO;
+}
+
+/* Its certificate is the one in force now, until it ends: libmicrohttpd keeps the one of the start. */
+static bool http_server_secure(struct http_server *s, struct http_connection *c, struct MHD_Connection *mhd) {
+    const union MHD_ConnectionInfo *i =
+        s->tls ? MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION) : NULL;
+    return !s->tls || (i && (c->tls = http_tls_hold(s->tls, i->tls_session)));
 }
 
 static void http_server_notify(void *context, struct MHD_Connection *mhd, void **socket_context,
@@ -77,9 +87,14 @@ static void http_server_notify(void *context, struct MHD_Connection *mhd, void *
                                            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         *socket_context =
             fd && from ? http_connection_new(&s->connections, fd->connect_fd, from->client_addr) : NULL;
+        if (*socket_context && !http_server_secure(s, *socket_context, mhd)) {
+            http_connection_free(&s->connections, *socket_context);
+            *socket_context = NULL; /* what it sends is refused */
+        }
         s->app->tally.connections += *socket_context != NULL;
     } else if (*socket_context) {
         s->app->tally.connections--;
+        http_tls_release(((struct http_connection *)*socket_context)->tls);
         http_connection_free(&s->connections, *socket_context);
     }
 }
@@ -249,6 +264,16 @@ void http_server_recheck(struct http_server *s) {
     }
 }
 
+void http_server_reload(struct http_server *s) {
+    struct http_tls *now = s->tls ? http_tls_read(s->app->options) : NULL;
+    if (now) {
+        http_tls_release(s->tls);
+        s->tls = now;
+        http_log("new connections have the certificate as it is in the file now");
+    } else if (s->tls)
+        http_log("the previous certificate stays in force");
+}
+
 static void http_server_expire(struct http_connection *c) {
     struct exchange *x = c->exchange;
     if (c->wants != HTTP_WANTS_ANSWER || !x) {
@@ -324,7 +349,7 @@ static void http_server_complain(void *context, const char *format, va_list argu
     vsnprintf(text, sizeof text, format, arguments);
     text[strcspn(text, "\n")] = '\0';
     /* A client that leaves is no trouble. */
-    if (strstr(text, "closed by remote peer"))
+    if (strstr(text, "closed by remote peer") || strstr(text, "detected connection closure"))
         return;
     http_log_limited(&s->complaints, "%s", svi_escape(safe, sizeof safe, text, strlen(text)));
 }
@@ -340,12 +365,12 @@ static bool http_server_start(struct http_server *s, int fd) {
         {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)http_server_begin, s},
         {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
         {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
-        {s->tls.key ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, s->tls.key},
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls.cert},
+        {s->tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, s->tls ? s->tls->key : NULL},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls ? s->tls->cert : NULL},
         {MHD_OPTION_HTTPS_PRIORITIES, 0, TLS_VERSIONS},
         {MHD_OPTION_END, 0, NULL}};
     s->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (s->tls.key ? MHD_USE_TLS : 0), 0,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (s->tls ? MHD_USE_TLS : 0), 0,
         http_server_accept, s, http_server_access, s, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
     const union MHD_DaemonInfo *i =
         s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
@@ -357,9 +382,8 @@ struct http_server *http_server_open(struct http_app *app) {
     struct http_server *s = http_log_need(1, sizeof *s);
     s->app = app;
     s->bodies.limit = BODIES * (size_t)app->options->body;
-    const int fd = http_tls_read(&s->tls, app->options) == 0
-                       ? http_listen(app->options, s->tls.key != NULL, s->url, sizeof s->url)
-                       : -1;
+    const bool secured = !app->options->tls_cert || (s->tls = http_tls_read(app->options));
+    const int fd = secured ? http_listen(app->options, s->tls != NULL, s->url, sizeof s->url) : -1;
     if (fd >= 0 && http_connections_open(&s->connections) && http_server_start(s, fd))
         return s;
     if (fd >= 0) {
@@ -371,10 +395,11 @@ struct http_server *http_server_open(struct http_app *app) {
     return NULL;
 }
 
-/* libmicrohttpd cannot stop while connections are suspended. */
+/* libmicrohttpd cannot stop while connections are suspended: none may be added any more, either. */
 void http_server_close(struct http_server *s) {
     if (!s)
         return;
+    s->closing = true;
     for (struct http_connection *c = s->connections.first; c; c = c->next)
         http_server_drop(c);
     if (s->daemon) {
@@ -382,6 +407,6 @@ void http_server_close(struct http_server *s) {
         MHD_stop_daemon(s->daemon);
     }
     http_connections_close(&s->connections);
-    http_tls_clear(&s->tls);
+    http_tls_release(s->tls);
     svi_free(s);
 }

@@ -24,6 +24,10 @@ int http_server_items(const struct http_server *s, zmq_pollitem_t *items);
 double http_server_wait(const struct http_server *s);
 void http_server_turn(struct http_server *s, const zmq_pollitem_t *polled);
 
+/* Reads certificate and key again, for new connections. Files that are not valid are reported, and the
+ * previous ones stay in force. */
+void http_server_reload(struct http_server *s);
+
 /* Closes the connections whose token has lost the right to what they do. */
 void http_server_recheck(struct http_server *s);
 

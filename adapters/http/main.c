@@ -63,16 +63,23 @@ enum { SIGNALS, HISTORY, SERVER, STREAMS = SERVER + HTTP_SERVER_ITEMS };
 
 _Static_assert(STREAMS + HTTP_STREAMS_MAX * HTTP_STREAM_ITEMS <= HTTP_POLLED_MAX, "items of the loop");
 
+/* SIGHUP: certificate and tokens may have been replaced. */
+static void http_main_reload(struct http_app *app) {
+    http_server_reload(app->server);
+    if (app->guard) {
+        http_guard_reload(app->guard);
+        http_server_recheck(app->server);
+    }
+}
+
 /* Takes the signals that have come. False: one of them says that it is time to end. */
 static bool http_main_take_signals(struct http_app *app) {
     char number;
     while (read(http_signal_pipe[0], &number, 1) == 1)
         if (number != SIGHUP)
             return false;
-        else if (app->guard) {
-            http_guard_reload(app->guard);
-            http_server_recheck(app->server);
-        }
+        else
+            http_main_reload(app);
     return true;
 }
 

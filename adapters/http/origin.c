@@ -54,8 +54,8 @@ bool http_origin_check(struct exchange *x, const struct http_options *o, const c
         (x->target.authority && !http_origin_is_ours(o, x->target.authority))) {
         http_exchange_add(x, "Connection", "close");
         http_exchange_problem(x, 421, "wrong_host",
-                              "this server is not '%.100s'; --name %.100s makes it answer to that name",
-                              x->target.authority ? x->target.authority : host, "HOST");
+                              "this server is not '%.100s'; --name HOST makes it answer to that name",
+                              x->target.authority ? x->target.authority : host);
         return false;
     }
     if (origin && !http_origin_is_same(origin, host)) {

@@ -9,18 +9,41 @@
 
 static int http_token_command_usage(const char *what, const char *word) {
     http_log("%s%s; usage: svmstream-http token --name NAME --role ROLES [--tokens FILE], with ROLES "
-             "of " HTTP_ROLES_TEXT,
+             "of " HTTP_ROLES_TEXT "; or token --revoke NAME --tokens FILE",
              what, word);
     return 2;
 }
 
+/* Prints the new token, alone on standard output so that a script can take it. */
+static svs_code http_token_command_make(const char *name, const char *roles, const char *file,
+                                        svs_error *err) {
+    char text[HTTP_TOKEN_BYTES], line[HTTP_TOKEN_LINE];
+    svs_code code = http_tokens_make(name, roles, text, line, err);
+    if (code == SVS_OK && file)
+        code = http_tokens_append(file, line, err);
+    if (code == SVS_OK) {
+        if (!file)
+            fprintf(stderr, "its line of the tokens file: %s", line);
+        puts(text);
+        if (fflush(stdout) != 0)
+            code = svi_fail(err, SVS_IO, "the token could not be written to standard output");
+    }
+    explicit_bzero(text, sizeof text);
+    return code;
+}
+
+static svs_code http_token_command_revoke(const char *name, const char *file, svs_error *err) {
+    SVI_TRY(http_tokens_remove(file, name, err));
+    http_log("%s was removed from %s; SIGHUP makes a running svmstream-http read the file", name, file);
+    return SVS_OK;
+}
+
 int http_token_command_run(int argc, char *const *argv) {
-    const char *name = NULL, *roles = NULL, *file = NULL;
+    const char *name = NULL, *roles = NULL, *file = NULL, *revoked = NULL;
     const struct {
         const char *option;
         const char **value;
-    } known[] = {{"--name", &name}, {"--role", &roles}, {"--tokens", &file}};
-    char text[HTTP_TOKEN_BYTES], line[HTTP_TOKEN_LINE];
+    } known[] = {{"--name", &name}, {"--role", &roles}, {"--tokens", &file}, {"--revoke", &revoked}};
     svs_error err;
     for (int i = 1; i < argc; i++) {
         const size_t length = strcspn(argv[i], "=");
@@ -35,19 +58,12 @@ int http_token_command_run(int argc, char *const *argv) {
         *value = argv[i][length] ? argv[i] + length + 1 : argv[i + 1];
         i += !argv[i][length];
     }
-    if (!name || !roles)
-        return http_token_command_usage(name ? "--role" : "--name", " is missing");
-    svs_code code = http_tokens_make(name, roles, text, line, &err);
-    if (code == SVS_OK && file)
-        code = http_tokens_append(file, line, &err);
-    if (code == SVS_OK) {
-        if (!file)
-            fprintf(stderr, "its line of the tokens file: %s", line);
-        puts(text);
-        if (fflush(stdout) != 0)
-            code = svi_fail(&err, SVS_IO, "the token could not be written to standard output");
-    }
-    explicit_bzero(text, sizeof text);
+    if (revoked && (name || roles))
+        return http_token_command_usage("--revoke", " takes neither --name nor --role");
+    if (revoked ? !file : !name || !roles)
+        return http_token_command_usage(revoked ? "--tokens" : name ? "--role" : "--name", " is missing");
+    const svs_code code = revoked ? http_token_command_revoke(revoked, file, &err)
+                                  : http_token_command_make(name, roles, file, &err);
     if (code != SVS_OK)
         http_log("%s", err.text);
     return code == SVS_OK ? 0 : code == SVS_INVALID ? 2 : 1;

@@ -242,25 +242,66 @@ svs_code http_tokens_make(const char *name, const char *roles, char text[HTTP_TO
     return SVS_OK;
 }
 
+/* The new text is held against the same rules before it replaces the old one. */
+static svs_code http_token_write(const char *path, const char *text, size_t length, bool fresh,
+                                 svs_error *err) {
+    struct http_tokens all = {0};
+    if (length > HTTP_TOKENS_FILE)
+        return svi_fail_path(err, SVS_TOO_LARGE, path, "it would be above 1 MiB");
+    SVI_TRY(http_tokens_parse(&all, path, text, length, err));
+    http_tokens_clear(&all);
+    return svi_guarded_write(path, text, length, 0600, fresh, err);
+}
+
 svs_code http_tokens_append(const char *path, const char *line, svs_error *err) {
     struct http_tokens all = {0};
     char *text = NULL;
     size_t length = 0;
     const bool fresh = access(path, F_OK) != 0 && errno == ENOENT;
-    svs_code code = fresh ? SVS_OK : http_token_read(&all, path, &text, &length, err);
-    if (code == SVS_OK && !text && !(text = svi_alloc(HTTP_TOKENS_FILE + HTTP_TOKEN_LINE + 2)))
+    svs_code code = SVS_OK;
+    if (!fresh)
+        code = http_token_read(&all, path, &text, &length, err);
+    else if (!(text = svi_alloc(HTTP_TOKEN_LINE)))
         code = svi_fail_memory(err, "the tokens file");
     if (code == SVS_OK) {
         if (length > 0 && text[length - 1] != '\n')
             text[length++] = '\n';
         strcpy(text + length, line);
-        length += strlen(line);
-        /* The new text is held against the same rules before it replaces the old one. */
-        code = length > HTTP_TOKENS_FILE ? svi_fail_path(err, SVS_TOO_LARGE, path, "it would be above 1 MiB")
-                                         : http_tokens_parse(&all, path, text, length, err);
+        code = http_token_write(path, text, length + strlen(line), fresh, err);
     }
-    if (code == SVS_OK)
-        code = svi_guarded_write(path, text, length, 0600, fresh, err);
+    http_tokens_clear(&all);
+    svi_free(text);
+    return code;
+}
+
+/* The line of a name: [*begin, *end) of a text that is valid. */
+static bool http_token_find_line(const char *text, size_t length, const char *name, size_t *begin,
+                                 size_t *end) {
+    struct http_token t;
+    svs_error err;
+    for (*begin = 0; *begin < length; *begin = *end) {
+        const char *stop = memchr(text + *begin, '\n', length - *begin);
+        const size_t size = stop ? (size_t)(stop - text) - *begin : length - *begin;
+        *end = *begin + size + (stop != NULL);
+        if (!http_token_is_comment(text + *begin, size) &&
+            http_token_line(&t, text + *begin, size, &err) == SVS_OK && strcmp(t.name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+svs_code http_tokens_remove(const char *path, const char *name, svs_error *err) {
+    struct http_tokens all = {0};
+    char *text = NULL, shown[80];
+    size_t length = 0, begin = 0, end = 0;
+    svs_code code = http_token_read(&all, path, &text, &length, err);
+    if (code == SVS_OK && !http_token_find_line(text, length, name, &begin, &end))
+        code = svi_fail_path(err, SVS_UNKNOWN_ID, path, "it has no token with the name %s",
+                             svi_escape(shown, sizeof shown, name, strlen(name)));
+    if (code == SVS_OK) {
+        memmove(text + begin, text + end, length - end);
+        code = http_token_write(path, text, length - (end - begin), false, err);
+    }
     http_tokens_clear(&all);
     svi_free(text);
     return code;

@@ -64,4 +64,7 @@ svs_code http_tokens_make(const char *name, const char *roles, char text[HTTP_TO
  * or has the name already; SVS_IO, SVS_TOO_LARGE. */
 svs_code http_tokens_append(const char *path, const char *line, svs_error *err);
 
+/* Removes the line of this name and keeps all others, comments too. SVS_UNKNOWN_ID: no line has it. */
+svs_code http_tokens_remove(const char *path, const char *name, svs_error *err);
+
 #endif
