@@ -2,8 +2,9 @@
  * them what became of it. The list is brought up to date first; where the stream does not answer, what is
  * known is given, with `complete` false. With ?events=true the plain events come from the stream, in order.
  */
+#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "alert_list.h"
@@ -21,7 +22,8 @@ struct alerts_question {
     struct http_app *app;
     struct http_stream *stream;
     int64_t since, limit, offset;
-    bool open; /* only those */
+    uint64_t epoch; /* that `since` is of; 0: not stated */
+    bool open;      /* only those */
     bool keyed;
     char key[SVS_KEY_MAX + 1];
 };
@@ -84,14 +86,16 @@ static void alerts_put_alert(struct svi_pack *p, const struct http_alert *a) {
 
 /* ---- the list */
 
-static bool alerts_match(const struct alerts_question *q, const struct http_alert *a) {
-    return a->number > (uint64_t)q->since && (!q->open || a->open) &&
-           (!q->keyed || http_alert_concerns(a, q->key));
+static bool alerts_match(const struct alerts_question *q, const struct http_alert *a, uint64_t since) {
+    return a->number > since && (!q->open || a->open) && (!q->keyed || http_alert_concerns(a, q->key));
 }
 
 static void alerts_answer(const struct alerts_question *q, const struct http_alert_list *log, bool complete) {
     struct svi_bytes out = {0};
     struct svi_pack p;
+    /* Numbers of another epoch say nothing about this one. */
+    const bool reset = q->epoch != 0 && q->epoch != log->epoch;
+    const uint64_t since = reset ? 0 : (uint64_t)q->since;
     int64_t matching = 0;
     size_t shown = 0;
     svi_pack_begin(&p, &out);
@@ -103,10 +107,12 @@ static void alerts_answer(const struct alerts_question *q, const struct http_ale
     svi_put_uint(&p, "next", log->next);
     svi_put_int(&p, "open", log->open);
     svi_put_bool(&p, "complete", complete);
+    svi_put_bool(&p, "reset", reset);
     svi_pack_key(&p, "alerts");
     const size_t hole = svi_pack_hole(&p);
     for (int64_t i = log->count - 1; i >= 0; i--)
-        if (alerts_match(q, log->list[i]) && matching++ >= q->offset && matching <= q->offset + q->limit) {
+        if (alerts_match(q, log->list[i], since) && matching++ >= q->offset &&
+            matching <= q->offset + q->limit) {
             alerts_put_alert(&p, log->list[i]);
             shown++;
         }
@@ -146,14 +152,13 @@ static void alerts_events_answer(struct exchange *x, struct http_stream *s, stru
 static void alerts_relay(struct exchange *x, struct http_stream *s, const struct alerts_question *q) {
     struct svi_bytes request = {0};
     struct svi_pack p;
-    const char *epoch = http_exchange_query(x, "epoch");
     svi_pack_begin(&p, &request);
     const struct svi_open_map map = svi_pack_open(&p);
     svi_put_text(&p, "op", "alerts");
     svi_put_int(&p, "since", q->since);
     svi_put_int(&p, "limit", q->limit);
-    if (epoch)
-        svi_put_uint(&p, "epoch", strtoull(epoch, NULL, 10));
+    if (q->epoch != 0)
+        svi_put_uint(&p, "epoch", q->epoch);
     if (q->keyed)
         svi_put_text(&p, "key", q->key);
     svi_pack_close(&p, map);
@@ -166,14 +171,19 @@ static void alerts_relay(struct exchange *x, struct http_stream *s, const struct
 
 void http_alerts_get(struct exchange *x, struct http_app *app) {
     struct alerts_question question = {.x = x, .app = app, .limit = LIMIT}, *q;
-    const char *key = http_exchange_query(x, "key");
+    const char *key = http_exchange_query(x, "key"), *epoch = http_exchange_query(x, "epoch");
     bool events = false;
+    int length = 0;
     if (!(question.stream = http_relay_stream(x, app->streams, false)) ||
         !http_relay_integer(x, "since", 0, INT64_MAX, &question.since) ||
         !http_relay_integer(x, "limit", 0, LIMIT_MAX, &question.limit) ||
         !http_relay_integer(x, "offset", 0, INT64_MAX / 2, &question.offset) ||
         !http_relay_switch(x, "open", &question.open) || !http_relay_switch(x, "events", &events))
         return;
+    if (epoch && (sscanf(epoch, "%" SCNu64 "%n", &question.epoch, &length) != 1 || epoch[length])) {
+        http_exchange_problem(x, 400, "invalid", "epoch=%.40s: it is to be that of an answer", epoch);
+        return;
+    }
     if (key && strlen(key) > SVS_KEY_MAX) {
         http_exchange_problem(x, 400, "bad_key", "key= has more than %d bytes", SVS_KEY_MAX);
         return;

@@ -421,7 +421,6 @@ static bool asked_number(struct exchange *x, const char *what, int64_t *value) {
     return false;
 }
 
-/* The key may be in the body or in the query. */
 void http_asked_verdict(struct exchange *x, struct http_app *app) {
     static const char *const known[] = {"verdict", "by", "key", NULL};
     int64_t alert;

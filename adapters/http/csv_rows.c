@@ -16,7 +16,8 @@
 #include "wire/json.h"
 
 #define COLUMNS_MAX 65536
-#define NUMBER_MAX  64 /* characters of a cell that may be a number */
+#define NUMBER_MAX  64         /* characters of a cell that may be a number */
+#define BYTES_MAX   (64 << 20) /* of the rows as JSON, as much as may be under way */
 
 struct csv_text {
     const char *at, *end;
@@ -225,6 +226,12 @@ static svs_code csv_rows_all(struct csv_text *c, struct svi_bytes *out, int64_t 
             c->line++;
             continue;
         }
+        /* Each row repeats the names: a long first line would make a small body a huge one. */
+        if (out->size > BYTES_MAX)
+            return svi_fail(err, SVS_LIMIT,
+                            "line %lld: the rows up to here, with their names, have more than %d MiB: send "
+                            "fewer at a time",
+                            (long long)c->line, BYTES_MAX >> 20);
         SVI_TRY(svi_json_text(out, *count > 0 ? "," : ""));
         SVI_TRY(csv_rows_one(c, out, err));
         ++*count;

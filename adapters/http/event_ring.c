@@ -3,8 +3,9 @@
  * Events are numbered over both parts of the ring, scores and the rest; a reader takes the one with the lower
  * number next. A reader that is asleep has taken everything that it wants: it waits for the connection to be
  * woken, which happens when an event passes its filter, and its position moves past those that do not. So
- * what a reader finds gone is what it was too slow for. A reader counts an event as lost only in the parts
- * that it reads; whether it would have passed the filter is not known any more.
+ * what a reader finds gone is what it was too slow for. The number of these is exact for its kinds and its
+ * stream: the ring counts by both what has left it, and a reader what it has passed. Whether an event that is
+ * gone was of the reader's key is not known any more.
  *
  * While a reader writes an event in pieces, it holds it: the event may leave the ring and is freed with the
  * last reader that holds it.
@@ -55,12 +56,13 @@ struct reader {
     unsigned kinds; /* bit by enum svi_topic */
     int stream;     /* -1: all */
     char key[SVS_KEY_MAX + 1];
-    bool keyed;                 /* only events of `key` */
-    uint64_t position[PARTS];   /* index of the next event */
-    struct ring_event *current; /* being written; held */
-    size_t written;             /* bytes of it */
-    char notice[300];           /* text of our own that goes out next; "": none */
-    size_t noticed;             /* bytes of it that were written */
+    bool keyed;                       /* only events of `key` */
+    uint64_t position[PARTS];         /* index of the next event */
+    uint64_t passed[SVI_TOPIC_COUNT]; /* events of its streams before its position */
+    struct ring_event *current;       /* being written; held */
+    size_t written;                   /* bytes of it */
+    char notice[300];                 /* text of our own that goes out next; "": none */
+    size_t noticed;                   /* bytes of it that were written */
     bool asleep;
     double wrote; /* svi_monotonic */
 };
@@ -70,6 +72,7 @@ struct http_events {
     struct http_tally *tally;
     uint64_t epoch, next;
     struct ring_part part[PARTS];
+    uint64_t (*made)[SVI_TOPIC_COUNT], (*left)[SVI_TOPIC_COUNT]; /* [streams] events so far, and those gone */
     struct reader *readers;
     int count;
     double due;
@@ -92,9 +95,10 @@ static void ring_release(struct ring_event *e) {
         svi_free(e);
 }
 
-static void event_ring_drop(struct ring_part *part) {
+static void event_ring_drop(struct http_events *events, struct ring_part *part) {
     struct ring_event **at = &part->at[part->first++ % PART_EVENTS];
     part->bytes -= (*at)->size;
+    events->left[(*at)->stream][(*at)->kind]++;
     ring_release(*at);
     *at = NULL;
 }
@@ -104,15 +108,28 @@ static bool ring_wants(const struct reader *r, const struct ring_event *e) {
            (!r->keyed || strcmp(r->key, e->key) == 0);
 }
 
+static void ring_pass(struct reader *r, const struct ring_event *e) {
+    r->passed[e->kind] += r->stream < 0 || r->stream == e->stream;
+}
+
+/* The sum of such counts over the streams of a reader. */
+static uint64_t ring_sum(const struct reader *r, uint64_t (*const counts)[SVI_TOPIC_COUNT], int kind) {
+    uint64_t sum = 0;
+    for (int i = 0; i < http_streams_count(r->events->streams); i++)
+        sum += r->stream < 0 || r->stream == i ? counts[i][kind] : 0;
+    return sum;
+}
+
 /* Appends a complete event, and wakes those that wait for it. Without memory it is as if it had been lost on
  * the way: the numbers show the gap. */
 static void ring_append(struct http_events *events, struct ring_event *e) {
     struct ring_part *part = &events->part[ring_part_of(e->kind)];
     while (part->next > part->first &&
            (part->next - part->first == PART_EVENTS || part->bytes + e->size > PART_BYTES))
-        event_ring_drop(part);
+        event_ring_drop(events, part);
     part->at[part->next++ % PART_EVENTS] = e;
     part->bytes += e->size;
+    events->made[e->stream][e->kind]++;
     for (struct reader *r = events->readers; r; r = r->after) {
         if (!r->asleep)
             continue;
@@ -121,6 +138,7 @@ static void ring_append(struct http_events *events, struct ring_event *e) {
             http_exchange_wake(r->x);
         } else {
             r->position[ring_part_of(e->kind)] = part->next;
+            ring_pass(r, e);
         }
     }
 }
@@ -183,23 +201,31 @@ static void reader_note(struct reader *r, const char *text) {
     snprintf(r->notice + length, sizeof r->notice - length, "%s", text);
 }
 
+static void reader_note_lost(struct reader *r, uint64_t lost, const char *why, bool at_most) {
+    char text[200];
+    r->events->tally->events_lost += (int64_t)lost;
+    snprintf(text, sizeof text,
+             "event: lost\ndata: {\"lost\":%" PRIu64 ",\"at_most\":%s,\"reason\":\"%s\"}\n\n", lost,
+             at_most ? "true" : "false", why);
+    reader_note(r, text);
+}
+
 /* Reports what has left the ring before this reader came to it. */
 static void reader_catch_up(struct reader *r) {
     uint64_t lost = 0;
-    char text[200];
+    bool behind = false;
     for (int p = 0; p < PARTS; p++) {
         const struct ring_part *part = &r->events->part[p];
-        if (r->position[p] < part->first) {
-            lost += ring_reads(r, p) ? part->first - r->position[p] : 0;
-            r->position[p] = part->first;
-        }
+        behind = behind || r->position[p] < part->first;
+        r->position[p] = r->position[p] < part->first ? part->first : r->position[p];
     }
-    if (lost == 0)
-        return;
-    r->events->tally->events_lost += (int64_t)lost;
-    snprintf(text, sizeof text,
-             "event: lost\ndata: {\"lost\":%" PRIu64 ",\"reason\":\"this reader was too slow\"}\n\n", lost);
-    reader_note(r, text);
+    for (int kind = 0; behind && kind < SVI_TOPIC_COUNT; kind++) {
+        const uint64_t left = ring_sum(r, r->events->left, kind);
+        lost += (r->kinds >> kind & 1) && left > r->passed[kind] ? left - r->passed[kind] : 0;
+        r->passed[kind] = left > r->passed[kind] ? left : r->passed[kind];
+    }
+    if (lost > 0)
+        reader_note_lost(r, lost, "this reader was too slow", r->keyed);
 }
 
 /* The next event that the reader wants, held; NULL: there is none yet. */
@@ -222,6 +248,7 @@ static struct ring_event *reader_next(struct reader *r) {
         if (!best)
             return NULL;
         r->position[from]++;
+        ring_pass(r, best);
         if (ring_wants(r, best)) {
             best->holders++;
             return best;
@@ -343,7 +370,6 @@ static uint64_t events_after(const struct ring_part *part, uint64_t number) {
 static void events_resume(struct reader *r, const char *id) {
     struct http_events *events = r->events;
     uint64_t epoch, number;
-    char text[200];
     if (sscanf(id, "%" SCNx64 "-%" SCNu64, &epoch, &number) != 2 || epoch != events->epoch ||
         number > events->next) {
         reader_note(r, "event: lost\ndata: {\"lost\":null,\"reason\":\"the adapter was restarted\"}\n\n");
@@ -353,24 +379,25 @@ static void events_resume(struct reader *r, const char *id) {
     for (int p = 0; p < PARTS; p++) {
         const struct ring_part *part = &events->part[p];
         r->position[p] = events_after(part, number);
+        for (uint64_t i = r->position[p]; i < part->next; i++) {
+            const struct ring_event *e = part->at[i % PART_EVENTS];
+            r->passed[e->kind] -= r->stream < 0 || r->stream == e->stream;
+        }
         /* Only a part that has dropped events can have dropped one after `number`. */
         if (ring_reads(r, p) && part->first > 0)
             oldest =
                 part->next > part->first ? part->at[part->first % PART_EVENTS]->number : events->next + 1;
     }
-    if (oldest != UINT64_MAX && oldest > number + 1) {
-        snprintf(text, sizeof text,
-                 "event: lost\ndata: {\"lost\":%" PRIu64 ",\"reason\":\"no longer kept\"}\n\n",
-                 oldest - number - 1);
-        events->tally->events_lost += (int64_t)(oldest - number - 1);
-        reader_note(r, text);
-    }
+    if (oldest != UINT64_MAX && oldest > number + 1)
+        reader_note_lost(r, oldest - number - 1, "no longer kept", true);
 }
 
 /* Where a reader begins: after the event that it names, else now. */
 static void events_begin(struct reader *r, const char *id) {
     for (int p = 0; p < PARTS; p++)
         r->position[p] = r->events->part[p].next;
+    for (int kind = 0; kind < SVI_TOPIC_COUNT; kind++)
+        r->passed[kind] = ring_sum(r, r->events->made, kind);
     reader_note(r, "retry: 2000\n\n");
     if (id && *id)
         events_resume(r, id);
@@ -433,6 +460,7 @@ void http_events_turn(struct http_events *e) {
 }
 
 struct http_events *http_events_open(struct http_streams *all, struct http_tally *tally, svs_error *err) {
+    const size_t streams = (size_t)http_streams_count(all);
     struct http_events *e = svi_new(sizeof *e, "the events", err);
     if (!e)
         return NULL;
@@ -442,7 +470,10 @@ struct http_events *http_events_open(struct http_streams *all, struct http_tally
     e->epoch = (uint64_t)(1000 * svi_wall_clock());
     for (int p = 0; p < PARTS; p++)
         e->part[p].at = svi_alloc_array(PART_EVENTS, sizeof *e->part[p].at);
-    if (e->part[0].at && e->part[1].at && http_streams_listen(all, NULL, events_push, e))
+    e->made = svi_new(streams * sizeof *e->made, "the events", err);
+    e->left = svi_new(streams * sizeof *e->left, "the events", err);
+    if (e->part[0].at && e->part[1].at && e->made && e->left &&
+        http_streams_listen(all, NULL, events_push, e))
         return e;
     svi_fail_memory(err, "the events");
     http_events_close(&e);
@@ -455,9 +486,11 @@ void http_events_close(struct http_events **events) {
         return;
     for (int p = 0; p < PARTS; p++) {
         while (e->part[p].at && e->part[p].next > e->part[p].first)
-            event_ring_drop(&e->part[p]);
+            event_ring_drop(e, &e->part[p]);
         svi_free(e->part[p].at);
     }
+    svi_free(e->made);
+    svi_free(e->left);
     svi_bytes_clear(&e->line);
     svi_free(e);
     *events = NULL;

@@ -241,8 +241,11 @@ bool http_history_db_in_place(const struct history_db *db) {
 
 sqlite3_stmt *http_history_db_statement(struct history_db *db, enum history_statement s) {
     sqlite3_stmt *statement = db->statement[s];
-    sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement);
+    /* NULL where not even a database in memory could be opened: each call then fails by itself. */
+    if (statement) {
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+    }
     return statement;
 }
 
@@ -260,7 +263,7 @@ int http_history_db_end(struct history_db *db, int result) {
     if (result == SQLITE_OK && (result = http_history_db_run(db, HISTORY_COMMIT)) == SQLITE_OK)
         return result;
     db->number = sqlite3_system_errno(db->sqlite);
-    if (!sqlite3_get_autocommit(db->sqlite))
+    if (db->sqlite && !sqlite3_get_autocommit(db->sqlite))
         http_history_db_run(db, HISTORY_ROLLBACK);
     return result;
 }

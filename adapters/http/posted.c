@@ -182,7 +182,8 @@ static svs_code posted_make_json(const struct posted *p, struct svi_bytes *out) 
     if (p->no_scores.size > 0) {
         svi_json_text(out, ",\"no_scores\":");
         svi_bytes_append(out, p->no_scores.data, p->no_scores.size);
-    }
+    } else if (p->scoreless)
+        svi_json_text(out, ",\"no_scores\":{\"error\":\"no memory for them\",\"code\":\"no_memory\"}");
     return svi_json_text(out, "}\n");
 }
 
@@ -209,6 +210,12 @@ static svs_code posted_make_msgpack(const struct posted *p, struct svi_bytes *ou
     if (p->no_scores.size > 0) {
         svi_pack_key(&pack, "no_scores");
         svi_pack_raw(&pack, p->no_scores.data, p->no_scores.size);
+    } else if (p->scoreless) {
+        svi_pack_key(&pack, "no_scores");
+        const struct svi_open_map none = svi_pack_open(&pack);
+        svi_put_text(&pack, "error", "no memory for them");
+        svi_put_text(&pack, "code", "no_memory");
+        svi_pack_close(&pack, none);
     }
     svi_pack_close(&pack, map);
     return svi_pack_end(&pack);
@@ -244,32 +251,43 @@ void http_posted_answer(struct posted *p) {
 
 /* What to do where it is not known whether rows were taken. */
 static const char *posted_advice(const struct posted *p) {
-    return p->n >= 0 ? "it is not known whether they were taken; send them again with the same src and n: "
+    return p->n >= 0 ? "it is not known whether they were taken; send all again with the same src and n: "
                        "what was taken is not taken twice"
                      : "it is not known whether they were taken; rows that are numbered (?src=NAME&n=0) can "
                        "be sent again safely";
 }
 
+/* What became of the rows whose messages were answered, in front of what is wrong with the rest. */
+static void posted_known(const struct posted *p, char *out, size_t size) {
+    out[0] = '\0';
+    if (p->accepted + p->duplicates > 0)
+        snprintf(out, size, "%" PRId64 " of %" PRId64 " rows were taken (%" PRId64 " of them before); ",
+                 p->accepted + p->duplicates, p->rows, p->duplicates);
+}
+
 static void posted_failed(struct posted *p) {
-    char before[120] = "";
-    if (p->answered_rows > 0)
-        snprintf(before, sizeof before, "the first %" PRId64 " rows were answered (%" PRId64 " accepted); ",
-                 p->answered_rows, p->accepted);
-    if (p->why && (p->why == http_why_timeout || p->why == http_why_broken))
-        http_exchange_problem(p->x, p->why == http_why_timeout ? 504 : 503, "no_answer", "%s%s; %s%s", before,
-                              p->why, *before ? "of the other rows " : "", posted_advice(p));
+    char before[120];
+    posted_known(p, before, sizeof before);
+    const char *rest = *before ? "the other rows" : "the rows";
+    if (p->uncertain > 0)
+        http_exchange_problem(p->x, p->why == http_why_timeout ? 504 : 503, "no_answer",
+                              "%s%s; of %" PRId64 " rows %s", before, p->why, p->uncertain, posted_advice(p));
     else if (p->why) {
         http_exchange_add(p->x, "Retry-After", "1");
-        http_exchange_problem(p->x, 503, p->why == http_why_absent ? "not_there" : "busy", "%s%s; %s sent",
-                              before, p->why, *before ? "the other rows were not" : "nothing was");
+        http_exchange_problem(p->x, 503, p->why == http_why_absent ? "not_there" : "busy",
+                              "%s%s: %s were not sent", before, p->why, rest);
     } else {
         const bool later = http_relay_temporary(p->code) || strcmp(p->code, "limit") == 0;
         if (later)
             http_exchange_add(p->x, "Retry-After", "5");
         http_exchange_problem(p->x, later ? 503 : http_relay_status(p->code), p->code,
-                              "%snothing%s was taken: %s", before, *before ? " of the other rows" : "",
-                              p->reason);
+                              "%s%s were refused: %s", before, rest, p->reason);
     }
+}
+
+void http_posted_refuse(struct posted *p, const char *why) {
+    p->why = why;
+    posted_failed(p);
 }
 
 static void posted_finish(struct posted *p) {
@@ -283,32 +301,46 @@ static void posted_finish(struct posted *p) {
     http_posted_free(p);
 }
 
-/* The reply to the next message. */
+/* A reply that cannot be read leaves as uncertain what was taken as none at all. */
+static const char posted_unreadable[] = "the reply of the stream could not be read";
+
+static void posted_add_reply(struct posted *p, int64_t rows, const void *reply, size_t size) {
+    struct posted_reply r = {0};
+    const uint8_t *bytes = reply;
+    if (size == 0 || (*bytes != '{' && *bytes != '['))
+        posted_read_msgpack(p, reply, size, &r);
+    else if (!posted_read_json(p, reply, size, &r)) {
+        p->why = posted_unreadable;
+        p->uncertain += rows;
+        return;
+    }
+    p->scored = p->scored || r.has_scores;
+    if (!r.has_scores) {
+        p->refused += r.ok ? r.refused : rows;
+        p->accepted += r.ok ? rows - r.refused : 0;
+        p->whole = p->whole || !r.ok;
+    }
+    if (*r.code && !*p->code) {
+        snprintf(p->code, sizeof p->code, "%s", r.code);
+        snprintf(p->reason, sizeof p->reason, "%s", r.reason);
+    }
+}
+
+/* A message that could not be sent fails at once, before the replies to those that were. */
 void http_posted_replied(void *user, const void *reply, size_t size, const char *why) {
     struct posted *p = user;
-    struct posted_reply r = {0};
-    const int64_t rows = p->counts[p->replied++];
-    const uint8_t *bytes = reply;
-    if (why)
+    if (why == http_why_full || why == http_why_absent) {
         p->why = p->why ? p->why : why;
-    else if (size > 0 && (*bytes == '{' || *bytes == '['))
-        posted_read_json(p, reply, size, &r);
-    else
-        posted_read_msgpack(p, reply, size, &r);
-    if (!why) {
-        p->scored = p->scored || r.has_scores;
-        if (!p->why && !p->whole)
-            p->answered_rows += r.ok || r.has_scores ? rows : 0;
-        if (!r.has_scores) {
-            p->refused += r.ok ? r.refused : rows;
-            p->accepted += r.ok ? rows - r.refused : 0;
-            p->whole = p->whole || !r.ok;
-        }
-        if (*r.code && !*p->code) {
-            snprintf(p->code, sizeof p->code, "%s", r.code);
-            snprintf(p->reason, sizeof p->reason, "%s", r.reason);
-        }
+        p->unsent++;
+    } else {
+        const int64_t rows = p->counts[p->replied++];
+        const bool uncertain = why == http_why_timeout || why == http_why_broken;
+        if (!why)
+            posted_add_reply(p, rows, reply, size);
+        else if (uncertain || !p->why)
+            p->why = p->uncertain > 0 ? p->why : why;
+        p->uncertain += uncertain ? rows : 0;
     }
-    if (p->replied == p->messages)
+    if (p->replied + p->unsent == p->messages)
         posted_finish(p);
 }

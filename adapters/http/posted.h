@@ -20,14 +20,16 @@ struct posted {
     char src[SVS_NAME_MAX + 1];
     int64_t n;       /* of the first row; -1: not numbered */
     int64_t *counts; /* [messages] rows of each; owned */
-    int64_t messages, sent, replied;
+    int64_t rows, messages;
+    int64_t replied; /* messages that were sent, and have a reply or none to expect */
+    int64_t unsent;  /* messages that could not be sent */
     int64_t accepted, refused, duplicates;
-    int64_t answered_rows;   /* of the messages that were answered in order before the first failure */
     struct svi_bytes scores; /* elements: JSON with commas, or msgpack */
     int64_t score_count;
     char code[40], reason[400]; /* of the first refusal; "": none */
-    const char *why;            /* the first message that has no reply; NULL: all have one */
-    bool whole;                 /* the first refusal concerned a whole message */
+    const char *why;            /* why a message has no reply, uncertain ones first; NULL: all have one */
+    int64_t uncertain;          /* rows of the messages under way that have no reply */
+    bool whole;                 /* a message was refused as a whole */
     struct svi_bytes no_scores; /* msgpack or JSON */
 };
 
@@ -36,9 +38,12 @@ void http_posted_free(struct posted *p);
 /* For http_exchange_later. */
 void http_posted_left(void *user);
 
-/* The reply to the next message, in the order in which they were sent: an http_reply. The last one answers
- * and frees `user`. */
+/* The reply to the next message, in the order in which they were sent, or the failure to send one: an
+ * http_reply. The last one answers and frees `user`. */
 void http_posted_replied(void *user, const void *reply, size_t size, const char *why);
+
+/* Answers that nothing was sent, with one of the reasons of asks.h; does not free. */
+void http_posted_refuse(struct posted *p, const char *why);
 
 /* Answers with the counts as they are; does not free. */
 void http_posted_answer(struct posted *p);

@@ -37,7 +37,7 @@ static const struct http_parameter of_alerts[] = {
     STREAM,
     {"key", "string", "only alerts that concern this key"},
     {"since", "integer", "only alerts with an event above this number"},
-    {"epoch", "integer", "with events=true: the epoch of the last reply"},
+    {"epoch", "integer", "epoch that `since` is of; where it is over, all are listed"},
     {"limit", "integer", "alerts listed (default 100, at most 10000)"},
     {"offset", "integer", "alerts left out before them"},
     {"open", "boolean", "only those that are open"},

@@ -16,7 +16,8 @@
 #include "wire/cursor.h"
 #include "wire/fields.h"
 
-#define DEPTH (SVI_JSON_DEPTH - 1) /* of a row: it is inside an array */
+#define DEPTH      (SVI_JSON_DEPTH - 1) /* of a row: it is inside an array */
+#define MAX_NUMBER (INT64_MAX / 2)      /* of a first row: those after it are counted from it */
 
 bool http_rows_form(const char *type, enum http_rows_form *form) {
     static const struct {
@@ -196,12 +197,22 @@ static svs_code rows_bad_source(svs_error *err) {
                     "src is to be a name of 1 to %d bytes, and n a whole number from 0", SVS_NAME_MAX);
 }
 
+/* What the wire's own first element states comes from the request itself here. */
+static svs_code rows_no_message(svs_error *err) {
+    return svi_fail(err, SVS_UNKNOWN_OP,
+                    "{op: message} is made by this program: number the rows by ?src=NAME&n=NUMBER, and give "
+                    "`columns` in the first row");
+}
+
 static svs_code rows_source_json(const char *row, char *src, int64_t *n, svs_error *err) {
-    const char *name = rows_json_key(row, "src"), *number = rows_json_key(row, "n");
+    const char *name = rows_json_key(row, "src"), *number = rows_json_key(row, "n"),
+               *op = rows_json_key(row, "op");
     struct svi_span raw, text;
     /* In a flat row these are columns. */
-    if (!rows_json_key(row, "x") && !rows_json_key(row, "op"))
+    if (!op && !rows_json_key(row, "x"))
         return SVS_OK;
+    if (op && strncmp(op, "\"message\"", 9) == 0)
+        return rows_no_message(err);
     if (name && svi_json_type(name) != SVI_JSON_NULL) {
         if (svi_json_type(name) != SVI_JSON_STRING)
             return rows_bad_source(err);
@@ -215,7 +226,7 @@ static svs_code rows_source_json(const char *row, char *src, int64_t *n, svs_err
     }
     if (number && svi_json_type(number) != SVI_JSON_NULL &&
         (svi_json_type(number) != SVI_JSON_NUMBER || svi_integer(number, n) != svi_json_skip(number) ||
-         *n < 0))
+         *n < 0 || *n > MAX_NUMBER))
         return rows_bad_source(err);
     return SVS_OK;
 }
@@ -223,8 +234,14 @@ static svs_code rows_source_json(const char *row, char *src, int64_t *n, svs_err
 static svs_code rows_source_map(const uint8_t *row, const uint8_t *limit, char *src, int64_t *n,
                                 svs_error *err) {
     const uint8_t *end, *name = rows_map_key(row, limit, "src", &end),
-                        *number = rows_map_key(row, limit, "n", &end);
+                        *number = rows_map_key(row, limit, "n", &end),
+                        *op = rows_map_key(row, limit, "op", &end);
     struct svi_item item = {.type = SVI_NIL};
+    if (op)
+        svi_item_read(op, &item);
+    if (svi_item_is(&item, "message"))
+        return rows_no_message(err);
+    item.type = SVI_NIL;
     if (name)
         svi_item_read(name, &item);
     if (item.type != SVI_NIL) {
@@ -238,7 +255,7 @@ static svs_code rows_source_map(const uint8_t *row, const uint8_t *limit, char *
     if (number)
         svi_item_read(number, &item);
     if (item.type != SVI_NIL) {
-        if (item.type != SVI_INT || item.i < 0)
+        if (item.type != SVI_INT || item.i < 0 || item.i > MAX_NUMBER)
             return rows_bad_source(err);
         *n = item.i;
     }

@@ -39,7 +39,8 @@ svs_code http_rows_read(struct http_rows *r, enum http_rows_form form, const voi
 void http_rows_clear(struct http_rows *r);
 
 /* What the first row states about the whole: `src` and `n` of the form with `x` or `op`. Absent: "" and -1. A
- * `src` of more than SVS_NAME_MAX bytes, or an `n` that is no number from 0: SVS_MISSING_SOURCE. */
+ * `src` of more than SVS_NAME_MAX bytes, or an `n` that is no number from 0: SVS_MISSING_SOURCE. {op:
+ * message}: SVS_UNKNOWN_OP. */
 svs_code http_rows_source(const struct http_rows *r, char *src, int64_t *n, svs_error *err);
 
 /* A message of rows. */

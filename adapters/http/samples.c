@@ -67,7 +67,8 @@ static svs_code posted_prefix_msgpack(const struct posted *p, const struct http_
     return svi_pack_end(&pack);
 }
 
-/* A request to score the rows. The rows were checked: they cannot end the array that they are in. */
+/* A request to score the rows. The rows were checked: they cannot end the array that they are in. {op:
+ * message} is needed for columns only. */
 static svs_code posted_question(const struct posted *p, const struct http_rows_part *part,
                                 struct svi_bytes *out) {
     struct svi_pack pack;
@@ -78,6 +79,11 @@ static svs_code posted_question(const struct posted *p, const struct http_rows_p
             SVI_TRY(svi_json_string(out, p->src, strlen(p->src)));
         }
         SVI_TRY(svi_json_text(out, ",\"sample\":["));
+        if (part->columns) {
+            SVI_TRY(svi_json_text(out, "{\"op\":\"message\",\"columns\":"));
+            SVI_TRY(svi_bytes_append(out, part->columns, part->columns_size));
+            SVI_TRY(svi_json_text(out, "},"));
+        }
         SVI_TRY(svi_bytes_append(out, part->at, part->size));
         return svi_json_text(out, "]}");
     }
@@ -86,7 +92,14 @@ static svs_code posted_question(const struct posted *p, const struct http_rows_p
     svi_put_text(&pack, "op", "score");
     if (p->keyed)
         svi_put_text(&pack, "key", p->src);
-    svi_put_array(&pack, "sample", (size_t)part->count);
+    svi_put_array(&pack, "sample", (size_t)part->count + (part->columns != NULL));
+    if (part->columns) {
+        const struct svi_open_map head = svi_pack_open(&pack);
+        svi_put_text(&pack, "op", "message");
+        svi_pack_key(&pack, "columns");
+        svi_pack_raw(&pack, part->columns, part->columns_size);
+        svi_pack_close(&pack, head);
+    }
     svi_pack_raw(&pack, part->at, part->size);
     svi_pack_close(&pack, map);
     return svi_pack_end(&pack);
@@ -135,42 +148,51 @@ static void posted_push(struct posted *p, struct http_rows *rows) {
     http_posted_free(p);
 }
 
-/* All messages are handed over at once: they are bounded with those of all other requests. */
+/* Counts the messages that the rows need. False: they cannot be sent, which was answered. */
+static bool posted_fits(struct posted *p, struct http_rows rows) {
+    const size_t most = http_stream_max_message(p->stream), under_way = *p->stream->ctl.bytes;
+    struct http_rows_part part;
+    size_t total = 0;
+    for (; posted_take(p, &rows, &part); p->messages++) {
+        total += part.size + part.columns_size + PREFIX_MAX;
+        if (part.size + PREFIX_MAX > most && part.count == 1) {
+            http_exchange_problem(p->x, 413, "too_large",
+                                  "row %" PRId64
+                                  " has %zu bytes; the stream takes messages of %zu (max.message)",
+                                  part.first + 1, part.size, most);
+            return false;
+        }
+    }
+    if (total > HTTP_ASKS_BYTES)
+        http_exchange_problem(
+            p->x, 413, "too_large",
+            "the rows have %zu bytes, and at most %u can be under way: send fewer at a time", total,
+            HTTP_ASKS_BYTES);
+    else if (under_way + total > HTTP_ASKS_BYTES)
+        http_posted_refuse(p, http_why_full);
+    else if (!(p->counts = svi_alloc_array((size_t)p->messages, sizeof *p->counts)))
+        http_exchange_problem(p->x, 503, "no_memory", "no memory for the request");
+    else
+        return true;
+    return false;
+}
+
+/* All messages are handed over at once: they are bounded with those of all other requests. After the first
+ * that cannot be sent none is: the rows keep their order. */
 static void posted_send(struct posted *p, struct http_rows *rows) {
     struct svi_bytes message = {0};
     struct http_rows_part part;
-    struct http_rows counting = *rows;
-    struct exchange *const x = p->x;
     int64_t i = 0;
-    for (; posted_take(p, &counting, &part); p->messages++)
-        if (part.size + PREFIX_MAX > http_stream_max_message(p->stream) && part.count == 1) {
-            http_exchange_problem(x, 413, "too_large",
-                                  "row %" PRId64
-                                  " has %zu bytes; the stream takes messages of %zu (max.message)",
-                                  part.first + 1, part.size, http_stream_max_message(p->stream));
-            http_posted_free(p);
-            return;
-        }
-    if (p->kind == POSTED_PREDICT && p->messages > 1 && counting.columns_size > 0) {
-        http_exchange_problem(
-            x, 413, "too_large",
-            "rows with `columns` that need more than one message (max.message %zu bytes): send "
-            "fewer at a time",
-            http_stream_max_message(p->stream));
+    if (!posted_fits(p, *rows)) {
         http_posted_free(p);
-        return;
-    }
-    if (!(p->counts = svi_alloc_array((size_t)p->messages, sizeof *p->counts))) {
-        http_posted_free(p);
-        http_exchange_problem(x, 503, "no_memory", "no memory for the request");
         return;
     }
     const int64_t messages = p->messages;
-    http_exchange_later(x, SECONDS + GRACE, http_posted_left, p);
+    http_exchange_later(p->x, SECONDS + GRACE, http_posted_left, p);
     while (i < messages && posted_take(p, rows, &part)) {
         p->counts[i++] = part.count;
         /* The last reply frees p, and cannot come before the last message was sent. */
-        if (posted_message(p, &part, &message) == SVS_OK)
+        if (p->unsent == 0 && posted_message(p, &part, &message) == SVS_OK)
             (p->kind == POSTED_PREDICT ? http_stream_ask : http_stream_send)(
                 p->stream, message.data, message.size, SECONDS, http_posted_replied, p);
         else
@@ -211,7 +233,7 @@ static bool posted_source(struct posted *p, const struct http_rows *rows) {
 }
 
 static void posted_refuse_body(struct exchange *x, const svs_error *err) {
-    const int status = err->code == SVS_NO_MEMORY ? 503 : 400;
+    const int status = err->code == SVS_NO_MEMORY ? 503 : err->code == SVS_LIMIT ? 413 : 400;
     http_exchange_problem(x, status, svs_code_name(err->code), "%s", err->text);
 }
 
@@ -234,7 +256,7 @@ static struct posted *posted_new(struct exchange *x, struct http_stream *s, enum
     struct posted *p = svi_alloc_plain(sizeof *p);
     if (p)
         *p = (struct posted){
-            .x = x, .stream = s, .kind = kind, .json = rows->json, .with_scores = true, .n = -1};
+            .x = x, .stream = s, .kind = kind, .json = rows->json, .rows = rows->count, .n = -1};
     else
         http_exchange_problem(x, 503, "no_memory", "no memory for the request");
     return p;
@@ -271,7 +293,7 @@ void http_samples_post(struct exchange *x, struct http_app *app) {
     if (!s || !http_relay_switch(x, "scores", &scores) || !posted_read(x, &rows))
         return;
     if ((p = posted_new(x, s, POSTED_SAMPLES, &rows))) {
-        p->with_scores = scores;
+        p->with_scores = scores && s->in_mode == HTTP_IN_ROUTER;
         if (posted_source(p, &rows))
             posted_dispatch(p, &rows);
         else
@@ -381,6 +403,7 @@ static void changes_post(struct exchange *x, struct http_app *app, const char *o
         http_exchange_problem(x, err.code == SVS_NO_MEMORY ? 503 : 422, svs_code_name(err.code), "%s",
                               err.text);
     } else if ((p = posted_new(x, s, POSTED_CHANGES, &changes))) {
+        p->with_scores = s->in_mode == HTTP_IN_ROUTER;
         if (posted_source(p, &changes))
             posted_dispatch(p, &changes);
         else

@@ -201,7 +201,8 @@ static void stream_on_status(void *user, const void *reply, size_t size, const c
     s->status_time = svi_wall_clock();
     s->epoch = http_view_unsigned(http_stream_status(s), "epoch", 0);
     const double declined = http_view_number(http_stream_status(s), "declined", 0);
-    if (declined > s->declined)
+    /* What was declined before the first answer may be long ago. */
+    if (declined > s->declined && s->state == HTTP_STREAM_LIVE)
         s->declined_at = s->answered;
     s->declined = declined;
     if (s->epoch != epoch || s->state != HTTP_STREAM_LIVE)
@@ -229,6 +230,7 @@ static void stream_on_hello(void *user, const void *reply, size_t size, const ch
     struct http_stream *s = user;
     if (!why && http_view_true(http_view_of(reply, size), "ok"))
         stream_keep(&s->hello, reply, size);
+    s->hello_asked = !why;
 }
 
 /* Says hello over each new connection for samples: the reply has the delivery level and the largest message.

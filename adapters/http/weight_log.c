@@ -180,7 +180,8 @@ static int64_t weights_compare(struct http_view now, struct http_view before, st
     const int64_t rows = w.count / d, old_rows = old.count / old_d;
     for (int64_t k = 0; k < rows; k++) {
         const struct http_view class = weights_class(now, rows, k);
-        int64_t other = 0;
+        /* The labels are nearly always in the same places. */
+        int64_t other = k < old_rows && weights_same(class, weights_class(before, old_rows, k)) ? k : 0;
         while (other < old_rows && class.at && !weights_same(class, weights_class(before, old_rows, other)))
             other++;
         for (int64_t j = 0; j < d && j < old_d && other < old_rows; j++) {
