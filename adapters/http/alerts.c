@@ -1,7 +1,8 @@
 /* GET /alerts: episodes of alerts, the newest first, as one map each: the keys of the opening event, and over
- * them what became of it. The list is brought up to date first; where the stream does not answer, what is
- * known is given, with `complete` false. With ?events=true the plain events come from the stream, in order.
- */
+ * them what became of it.
+ *
+ * The list is brought up to date first. Where the stream does not answer, what is known is given, with
+ * `complete` false. With ?events=true the plain events come from the stream, in order. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

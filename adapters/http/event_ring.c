@@ -29,7 +29,8 @@
 #define PART_EVENTS   32768 /* a power of two */
 #define PART_BYTES    ((size_t)8 << 20)
 #define EVENT_MAX     ((size_t)4 << 20) /* a larger event is reported, and not sent */
-#define COMMENT_EVERY 15.0
+#define COMMENT_EVERY 15                /* seconds, unless the reader asks for another interval */
+#define COMMENT_MAX   3600
 #define TURN_EVERY    1.0
 #define READERS_MAX   4096
 
@@ -64,7 +65,8 @@ struct reader {
     char notice[300];                 /* text of our own that goes out next; "": none */
     size_t noticed;                   /* bytes of it that were written */
     bool asleep;
-    double wrote; /* svi_monotonic */
+    double wrote;    /* svi_monotonic */
+    int64_t comment; /* seconds of silence before a comment */
 };
 
 struct http_events {
@@ -407,8 +409,9 @@ void http_events_get(struct exchange *x, struct http_app *app) {
     struct http_events *events = app->events;
     const char *key = http_exchange_query(x, "key"), *id = http_exchange_header(x, "Last-Event-ID");
     struct http_stream *s = NULL;
+    int64_t comment = COMMENT_EVERY;
     unsigned kinds;
-    if (!events_kinds(x, &kinds))
+    if (!events_kinds(x, &kinds) || !http_relay_integer(x, "comment", 1, COMMENT_MAX, &comment))
         return;
     /* Without ?stream= all streams are read, not only where there is one. */
     if (http_exchange_query(x, "stream") && *http_exchange_query(x, "stream") &&
@@ -427,6 +430,8 @@ void http_events_get(struct exchange *x, struct http_app *app) {
     }
     *r = (struct reader){.after = events->readers, .events = events, .x = x, .kinds = kinds};
     r->stream = s ? s->index : -1;
+    r->comment = comment;
+    r->wrote = svi_monotonic();
     r->keyed = key;
     snprintf(r->key, sizeof r->key, "%s", key ? key : "");
     events_begin(r, id ? id : http_exchange_query(x, "last"));
@@ -452,7 +457,7 @@ void http_events_turn(struct http_events *e) {
         return;
     e->due = now + TURN_EVERY;
     for (struct reader *r = e->readers; r; r = r->after)
-        if (r->asleep && now - r->wrote >= COMMENT_EVERY) {
+        if (r->asleep && now - r->wrote >= (double)r->comment) {
             reader_note(r, ": still here\n\n");
             r->asleep = false;
             http_exchange_wake(r->x);

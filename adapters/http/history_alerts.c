@@ -235,7 +235,8 @@ int http_history_alerts_take(struct history_store *h, const char *stream, const 
 /* ---- reading */
 
 int http_history_alerts_find(struct history_store *h, const struct history_stream *s, double from, double to,
-                             int limit, struct history_episode *out, int *count) {
+                             const struct history_selection *which, int limit, struct history_episode *out,
+                             int *count) {
     int rc = SQLITE_DONE;
     sqlite3_stmt *q = http_history_db_statement(&h->db, HISTORY_EPISODE_RANGE);
     sqlite3_bind_int64(q, 1, s->id);
@@ -243,6 +244,9 @@ int http_history_alerts_find(struct history_store *h, const struct history_strea
     sqlite3_bind_double(q, 3, to);
     sqlite3_bind_int64(q, 4, (int64_t)s->epoch);
     sqlite3_bind_int64(q, 5, limit);
+    if (which->keyed)
+        sqlite3_bind_blob(q, 6, which->key, (int)strlen(which->key), SQLITE_STATIC);
+    sqlite3_bind_int64(q, 7, which->offset);
     *count = 0;
     while (*count < limit && (rc = sqlite3_step(q)) == SQLITE_ROW) {
         const bool closed = sqlite3_column_type(q, 4) != SQLITE_NULL;

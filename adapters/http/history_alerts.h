@@ -3,6 +3,7 @@
 #define HTTP_HISTORY_ALERTS_H
 
 #include "history_store.h"
+#include "svmstream/value.h"
 
 /* Adds one alert event, a msgpack map as it was published. One that is known is not added again; one that
  * cannot be read is counted as damaged. */
@@ -30,10 +31,18 @@ struct history_episode {
     bool over; /* it is not closed, and will not be: the stream has begun another epoch */
 };
 
+/* Which of the alerts that were found: zeros: all. */
+struct history_selection {
+    bool keyed; /* only those that were published for `key`; "": for none */
+    char key[SVS_KEY_MAX + 1];
+    int64_t offset; /* left out, the newest first */
+};
+
 /* Finds the alerts that were open at some time from `from` to `to` (seconds since 1970), the newest first, at
  * most `limit`. Returns their number in *count. `out` has `limit` elements. */
 int http_history_alerts_find(struct history_store *h, const struct history_stream *s, double from, double to,
-                             int limit, struct history_episode *out, int *count);
+                             const struct history_selection *which, int limit, struct history_episode *out,
+                             int *count);
 
 /* Calls `visit` with its events, a checked msgpack map each, in order. False ends it. */
 typedef bool history_event(void *user, const uint8_t *event, size_t size);

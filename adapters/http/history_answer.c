@@ -156,12 +156,13 @@ static void answer_map(struct svi_bytes *out, const struct answer_range *r, cons
 }
 
 static void answer_write(struct svi_bytes *out, const struct answer_range *r, const struct history_stream *s,
-                         int64_t to) {
+                         const struct history_question *q) {
+    const int64_t to = (int64_t)floor(q->to);
     bool known[HISTORY_FIGURE_COUNT] = {false};
     const char *comma = "";
     for (int64_t i = 0; i < r->count; i++)
         for (int f = 0; f < HISTORY_FIGURE_COUNT; f++)
-            known[f] = known[f] || r->point[i].cell[f].weight > 0;
+            known[f] = known[f] || (!q->hidden[f] && r->point[i].cell[f].weight > 0);
     answer_put(out, "{\"stream\":");
     answer_string(out, s->name, strlen(s->name));
     answer_put(out, ",\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"step\":%" PRId64 ",\"measure\":", r->from, to,
@@ -210,7 +211,7 @@ static int answer_figures(struct history_store *h, struct history_stream *s, con
     }
     rc = http_history_store_range(h, s, r.base, r.from, r.from + r.count * r.length, answer_take, &r);
     if (rc == SQLITE_OK) {
-        answer_write(&a->body, &r, s, to);
+        answer_write(&a->body, &r, s, q);
         answer_end(a);
     }
     svi_free(r.point);
@@ -359,7 +360,8 @@ static int answer_alerts(struct history_store *h, const struct history_stream *s
                          const struct history_question *q, struct history_answer *a) {
     struct history_episode *found = svi_alloc_array(HISTORY_ALERTS_MAX + 1, sizeof *found);
     int count = 0, written = 0;
-    int rc = found ? http_history_alerts_find(h, s, q->from, q->to, HISTORY_ALERTS_MAX + 1, found, &count)
+    int rc = found ? http_history_alerts_find(h, s, q->from, q->to, &q->selection, HISTORY_ALERTS_MAX + 1,
+                                              found, &count)
                    : SQLITE_NOMEM;
     answer_put(&a->body, "{\"stream\":");
     answer_string(&a->body, s->name, strlen(s->name));

@@ -17,7 +17,9 @@ struct history_question {
     bool gzip;       /* the client takes it: used by history_worker.c */
     double from, to; /* seconds since 1970, from <= to; from 0: the oldest that is kept */
     double now;
-    int64_t step; /* seconds; 0: the finest that gives at most HISTORY_POINTS points */
+    int64_t step;                       /* seconds; 0: the finest that gives at most HISTORY_POINTS points */
+    bool hidden[HISTORY_FIGURE_COUNT];  /* figures that the answer leaves out */
+    struct history_selection selection; /* of alerts */
 };
 
 struct history_answer {

@@ -36,7 +36,8 @@
       "closed = coalesce(excluded.closed, closed), recorded = excluded.recorded RETURNING id")               \
     X(EPISODE_RANGE,                                                                                         \
       "SELECT id, epoch, first, last, closed FROM episodes WHERE stream = ?1 AND first <= ?3 "               \
-      "AND (last >= ?2 OR (closed IS NULL AND epoch = ?4)) ORDER BY first DESC, id DESC LIMIT ?5")           \
+      "AND (last >= ?2 OR (closed IS NULL AND epoch = ?4)) AND (?6 IS NULL OR key = ?6) "                    \
+      "ORDER BY first DESC, id DESC LIMIT ?5 OFFSET ?7")                                                     \
     X(EVENT_PUT, "INSERT OR IGNORE INTO events(stream, epoch, number, episode, recorded, size, sum, event) " \
                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                  \
     X(EVENT_KNOWN, "SELECT 1 FROM events WHERE stream = ?1 AND epoch = ?2 AND number = ?3")                  \

@@ -27,6 +27,7 @@
 #include "handlers.h"
 #include "http_log.h"
 #include "http_options.h"
+#include "relay.h"
 #include "wire/pack.h"
 
 #define MAX_INTERVAL   10.0 /* seconds between two statuses that a rate is made of */
@@ -362,6 +363,41 @@ static bool history_moment(struct exchange *x, const char *name, double now, dou
     return true;
 }
 
+/* ?figures=rate,quality; without it all. False: it was answered with the problem. */
+static bool history_figures(struct exchange *x, bool *hidden) {
+    const char *list = http_exchange_query(x, "figures");
+    for (int f = 0; f < HISTORY_FIGURE_COUNT; f++)
+        hidden[f] = list && *list;
+    for (const char *word = list ? list : ""; *word;) {
+        const size_t length = strcspn(word, ",");
+        int f = 0;
+        while (f < HISTORY_FIGURE_COUNT &&
+               (strlen(http_history_point_name((enum history_figure)f)) != length ||
+                memcmp(word, http_history_point_name((enum history_figure)f), length) != 0))
+            f++;
+        if (f == HISTORY_FIGURE_COUNT) {
+            http_exchange_problem(x, 400, "invalid", "figures=%.100s: %.*s is no figure of the history", list,
+                                  (int)(length < 60 ? length : 60), word);
+            return false;
+        }
+        hidden[f] = false;
+        word += length + (word[length] == ',');
+    }
+    return true;
+}
+
+/* ?key= and ?offset= of alerts. */
+static bool history_selection(struct exchange *x, struct history_selection *selection) {
+    const char *key = http_exchange_query(x, "key");
+    selection->keyed = key;
+    if (key && strlen(key) > SVS_KEY_MAX) {
+        http_exchange_problem(x, 400, "bad_key", "key= has more than %d bytes", SVS_KEY_MAX);
+        return false;
+    }
+    snprintf(selection->key, sizeof selection->key, "%s", key ? key : "");
+    return http_relay_integer(x, "offset", 0, INT32_MAX, &selection->offset);
+}
+
 static bool history_step(struct exchange *x, int64_t *step) {
     const char *text = http_exchange_query(x, "step");
     char shown[80];
@@ -392,7 +428,7 @@ static void history_question(struct exchange *x, struct http_app *app, bool aler
                                  .gzip = http_compress_accepted(http_exchange_header(x, "Accept-Encoding"))};
     struct http_history *h = app->history;
     if (!history_moment(x, "from", now, &q.from) || !history_moment(x, "to", now, &q.to) ||
-        !history_step(x, &q.step))
+        !history_step(x, &q.step) || !history_figures(x, q.hidden) || !history_selection(x, &q.selection))
         return;
     if (q.from > q.to) {
         http_exchange_problem(x, 400, "invalid", "`from` is later than `to`");

@@ -50,6 +50,7 @@ static const struct http_parameter of_events[] = {
      "all but score and bank"},
     {"key", "string", "only events of this key"},
     {"last", "string", "as the header Last-Event-ID, for clients that cannot set it"},
+    {"comment", "integer", "seconds of silence after which a comment is sent (default 15)"},
     {0}};
 #define FROM                                                                                                 \
     { "from", "string", "seconds since 1970, ISO 8601, or before now: -6h; else the oldest" }
@@ -61,8 +62,15 @@ static const struct http_parameter of_history[] = {
     TO,
     {"step", "string",
      "seconds from point to point (or 10min, 1h); else the finest with at most 1500 points"},
+    {"figures", "string", "names of figures, separated by commas; else all"},
     {0}};
-static const struct http_parameter of_past[] = {STREAM, FROM, TO, {0}};
+static const struct http_parameter of_past[] = {
+    STREAM,
+    FROM,
+    TO,
+    {"key", "string", "only alerts that were published for this key"},
+    {"offset", "integer", "alerts left out before those listed"},
+    {0}};
 
 static const struct http_parameter of_changes[] = {
     STREAM,
