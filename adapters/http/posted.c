@@ -251,10 +251,12 @@ void http_posted_answer(struct posted *p) {
 
 /* What to do where it is not known whether rows were taken. */
 static const char *posted_advice(const struct posted *p) {
-    return p->n >= 0 ? "it is not known whether they were taken; send all again with the same src and n: "
-                       "what was taken is not taken twice"
-                     : "it is not known whether they were taken; rows that are numbered (?src=NAME&n=0) can "
-                       "be sent again safely";
+    return p->kind == POSTED_PREDICT ? "there is no prediction; ask again"
+           : p->n >= 0
+               ? "it is not known whether they were taken; send all again with the same src and n: "
+                 "what was taken is not taken twice"
+               : "it is not known whether they were taken; rows that are numbered (?src=NAME&n=0) can "
+                 "be sent again safely";
 }
 
 /* What became of the rows whose messages were answered, in front of what is wrong with the rest. */
@@ -314,16 +316,18 @@ static void posted_add_reply(struct posted *p, int64_t rows, const void *reply, 
         p->uncertain += rows;
         return;
     }
+    const bool whole = !r.has_scores && !r.ok;
     p->scored = p->scored || r.has_scores;
     if (!r.has_scores) {
         p->refused += r.ok ? r.refused : rows;
         p->accepted += r.ok ? rows - r.refused : 0;
-        p->whole = p->whole || !r.ok;
     }
-    if (*r.code && !*p->code) {
+    /* Why a whole message was refused says more than why a row was. */
+    if (*r.code && (!*p->code || (whole && !p->whole))) {
         snprintf(p->code, sizeof p->code, "%s", r.code);
         snprintf(p->reason, sizeof p->reason, "%s", r.reason);
     }
+    p->whole = p->whole || whole;
 }
 
 /* A message that could not be sent fails at once, before the replies to those that were. */
