@@ -30,7 +30,8 @@
 #include "token_command.h"
 #include "weight_log.h"
 
-#define LONGEST_WAIT 1.0
+#define LONGEST_WAIT  1.0
+#define FIRST_SECONDS 0.5 /* for streams that are there: who then reads the address finds them connected */
 #define AHEAD_BYTES                                                                                          \
     (2u << 20) /* kept by malloc: bodies and answers are as large as it gives back otherwise */
 #define TURN_SECONDS                                                                                         \
@@ -83,14 +84,15 @@ static bool http_main_take_signals(struct http_app *app) {
     return true;
 }
 
-/* One round of the loop. False: a signal says that it is time to end. */
-static bool http_main_turn(struct http_app *app) {
+/* One round of the loop, which waits at most `longest` seconds. False: a signal says that it is time to end.
+ */
+static bool http_main_turn(struct http_app *app, double longest) {
     zmq_pollitem_t items[HTTP_POLLED_MAX];
     items[SIGNALS] = (zmq_pollitem_t){NULL, http_signal_pipe[0], ZMQ_POLLIN, 0};
     items[HISTORY] = (zmq_pollitem_t){NULL, http_history_fd(app->history), ZMQ_POLLIN, 0};
     http_server_items(app->server, items + SERVER);
     const int n = http_streams_items(app->streams, items + STREAMS);
-    const double wait = fmin(fmin(LONGEST_WAIT, http_server_wait(app->server)),
+    const double wait = fmin(fmin(longest, http_server_wait(app->server)),
                              fmin(http_streams_wait(app->streams), http_events_wait(app->events)));
     http_polled_wait(items, STREAMS + n, wait);
     /* The streams first: their replies are answers, which the server then sends in the same round. Now and
@@ -135,16 +137,30 @@ static void http_main_close(struct http_app *app) {
     http_guard_close(app->guard);
 }
 
+/* Can every stream be asked, and take samples if it takes any from here? */
+static bool http_main_connected(const struct http_app *app) {
+    for (int i = 0; i < http_streams_count(app->streams); i++) {
+        const struct http_stream *s = http_streams_at(app->streams, i);
+        if (s->state != HTTP_STREAM_LIVE || s->config.size == 0 ||
+            (s->in_mode == HTTP_IN_ROUTER && !s->in.connected))
+            return false;
+    }
+    return true;
+}
+
 static int http_main_run(const struct http_options *o) {
     struct http_app *app = http_log_need(1, sizeof *app);
     svi_alloc_ahead(AHEAD_BYTES);
     app->options = o;
     app->routes = http_routes;
     const int code = http_main_open(app);
-    if (code == 0 && !o->quiet)
-        http_log("open %s in a browser", http_server_url(app->server));
-    while (code == 0 && http_main_turn(app))
-        ;
+    const double announce = svi_monotonic() + FIRST_SECONDS;
+    bool announced = o->quiet;
+    while (code == 0 && http_main_turn(app, announced ? LONGEST_WAIT : FIRST_SECONDS / 10))
+        if (!announced && (http_main_connected(app) || svi_monotonic() >= announce)) {
+            http_log("open %s in a browser", http_server_url(app->server));
+            announced = true;
+        }
     http_main_close(app);
     svi_free(app);
     return code;
