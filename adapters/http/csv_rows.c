@@ -1,6 +1,7 @@
 /* A CSV as rows of JSON. The first line names the columns; the separator is the one of comma, semicolon and
  * tab that occurs most often in it. A cell that reads as a number of JSON is copied as it is; other spellings
  * of numbers (+1, .5, 1.) are written as JSON has them; 007 is a word, as a key or an id must keep its zeros.
+ * Where semicolons separate, a comma is a decimal comma: spreadsheets write semicolons for that reason.
  * Quotes only protect: "7" is a number as well.
  * Everything else is a string: what it means, the settings of the stream decide. */
 #include "csv_rows.h"
@@ -25,6 +26,7 @@ struct csv_text {
     int64_t line; /* of `at` */
     struct svi_bytes cell;
     bool last; /* the cell read last ends its line */
+    bool one_line;
     /* the names of the columns, as JSON strings with a colon, one after another */
     struct svi_bytes names;
     size_t *name; /* [columns + 1] their offsets */
@@ -118,6 +120,27 @@ static svs_code csv_string(struct svi_bytes *out, const struct svi_bytes *text, 
     return svi_json_string(out, bytes, text->size);
 }
 
+static bool csv_is_json_number(const char *p, const char *end);
+
+/* Of a text without line ends, for what is wrong with its only line. */
+static const char *csv_advice(const struct csv_text *c) {
+    return c->one_line ? "; with curl, --data-binary @FILE sends a file with its line ends (-d removes them)"
+                       : "";
+}
+
+/* A name with a decimal point is a value: the file has no line of names, and its first row would be lost. */
+static svs_code csv_check_name(const struct csv_text *c, svs_error *err) {
+    char name[4 * 40 + 1];
+    const char *text = (const char *)c->cell.data;
+    if (c->cell.size == 0 || !memchr(text, '.', c->cell.size) ||
+        !csv_is_json_number(text, text + c->cell.size))
+        return SVS_OK;
+    return svi_fail(
+        err, SVS_BAD_COLUMN, "line 1: column %lld is called %s: the first line must name the columns%s",
+        (long long)c->columns + 1, svi_escape(name, sizeof name, text, c->cell.size < 40 ? c->cell.size : 40),
+        csv_advice(c));
+}
+
 /* The names, each as `"name":`. */
 static svs_code csv_header(struct csv_text *c, svs_error *err) {
     do {
@@ -127,6 +150,7 @@ static svs_code csv_header(struct csv_text *c, svs_error *err) {
         if (c->cell.size == 0 && !(c->columns == 0 && !c->last))
             return svi_fail(err, SVS_BAD_COLUMN, "line 1: column %lld has no name",
                             (long long)c->columns + 1);
+        SVI_TRY(csv_check_name(c, err));
         if (!svi_grow(&c->name, c->columns + 1, &c->capacity, 64, sizeof *c->name))
             return svi_fail_memory(err, "the columns");
         c->name[c->columns++] = c->names.size;
@@ -164,14 +188,17 @@ static bool csv_is_json_number(const char *p, const char *end) {
     return p == end;
 }
 
-/* A number in another spelling: +1, .5, 1. */
-static bool csv_other_number(const char *text, size_t size, double *value) {
+/* A number in another spelling: +1, .5, 1. and, where `comma` is a decimal comma, 12,5. */
+static bool csv_other_number(const char *text, size_t size, bool comma, double *value) {
     char copy[NUMBER_MAX + SVI_NUMBER_PAD + 1] = {0};
     const char *digits = text + (*text == '-' || *text == '+');
     if (size > NUMBER_MAX ||
         (digits[0] == '0' && digits + 1 < text + size && digits[1] >= '0' && digits[1] <= '9'))
         return false;
     memcpy(copy, text, size);
+    char *const point = comma && !memchr(copy, '.', size) ? memchr(copy, ',', size) : NULL;
+    if (point)
+        *point = '.';
     const char *start = copy + (*copy == '+');
     if (!strchr("0123456789.-", *start) || (start > copy && *start == '-'))
         return false;
@@ -186,7 +213,7 @@ static svs_code csv_value(struct svi_bytes *out, const struct csv_text *c, int64
         return svi_json_text(out, "null");
     if (csv_is_json_number(text, text + c->cell.size))
         return svi_bytes_append(out, text, c->cell.size);
-    if (csv_other_number(text, c->cell.size, &value)) {
+    if (csv_other_number(text, c->cell.size, c->separator == ';', &value)) {
         snprintf(number, sizeof number, "%.17g", value);
         return svi_json_text(out, number);
     }
@@ -237,12 +264,14 @@ static svs_code csv_rows_all(struct csv_text *c, struct svi_bytes *out, int64_t 
         ++*count;
     }
     if (*count == 0)
-        return svi_fail(err, SVS_EMPTY, "the first line names the columns, and no row follows it");
+        return svi_fail(err, SVS_EMPTY, "the first line names the columns, and no row follows it%s",
+                        csv_advice(c));
     return SVS_OK;
 }
 
 svs_code http_csv_rows(struct svi_bytes *out, const char *text, size_t size, int64_t *count, svs_error *err) {
-    struct csv_text c = {.at = text, .end = text + size, .line = 1};
+    struct csv_text c = {
+        .at = text, .end = text + size, .line = 1, .one_line = size == 0 || !memchr(text, '\n', size)};
     svi_fail_memory(err, "the rows");
     *count = 0;
     const svs_code code = csv_rows_all(&c, out, count, err);

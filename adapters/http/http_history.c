@@ -48,8 +48,8 @@ static const struct {
 static const struct {
     enum history_figure figure;
     const char *name, *other;
-} history_gauges[] = {{HISTORY_NO_CHANGE, "accuracy_no_change.w", "rmse_no_change"},
-                      {HISTORY_MAJORITY, "accuracy_majority.w", "rmse_mean"},
+} history_gauges[] = {{HISTORY_NO_CHANGE, "accuracy_no_change.w", "rmse_no_change.w"},
+                      {HISTORY_MAJORITY, "accuracy_majority.w", "rmse_mean.w"},
                       {HISTORY_LATENCY_P50, "latency_p50", NULL},
                       {HISTORY_LATENCY_P99, "latency_p99", NULL},
                       {HISTORY_SMALLEST_P, "smallest_p", NULL},
@@ -121,13 +121,19 @@ static double history_open_alerts(struct http_view status) {
     return sum;
 }
 
+/* With keys the models learn, one for each key, and `learned` counts only what the stream itself does. */
+static double history_counter(struct http_view status, size_t i) {
+    return history_counters[i].figure == HISTORY_LEARNED_RATE && http_view_key(status, "keys").at
+               ? NAN
+               : http_view_number(status, history_counters[i].name, NAN);
+}
+
 static const char *history_point_of(struct http_view status, const struct history_track *t, double seconds,
                                     struct history_point *p) {
     const char *measure = NULL;
     for (size_t i = 0; i < COUNTERS && seconds > 0; i++)
-        http_history_point_add(
-            p, history_counters[i].figure,
-            history_rate(http_view_number(status, history_counters[i].name, NAN), t->counter[i], seconds));
+        http_history_point_add(p, history_counters[i].figure,
+                               history_rate(history_counter(status, i), t->counter[i], seconds));
     if (seconds > 0)
         http_history_point_add(p, HISTORY_LOST_RATE,
                                history_rate((double)t->stream->lost, (double)t->lost, seconds));

@@ -70,7 +70,8 @@ void http_relay_failed(struct exchange *x, const struct http_stream *s, const ch
                           uncertain                ? "no_answer"
                           : why == http_why_absent ? "not_there"
                                                    : "busy",
-                          "%s: %s%s", s->name, why,
+                          "%s: %s%s%s%s", s->name, why, why == http_why_absent ? " at " : "",
+                          why == http_why_absent ? s->option->ctl : "",
                           s->ctl.refused ? ": it refuses the key of this program (role control)" : "");
 }
 

@@ -1,7 +1,8 @@
 /* The checks of a request, in the order of their cost and of what they protect: first that its framing means
  * one thing only (request smuggling), then where it comes from (DNS rebinding, other sites), then what it
  * asks for. Each failure is a problem document; after one of framing the connection ends, as nobody can know
- * where the next request begins. */
+ * where the next request begins. Where a common client makes the same mistake by default, the document says
+ * how it is called instead. */
 #include "request_check.h"
 
 #include <stdio.h>
@@ -122,6 +123,16 @@ static bool http_request_allowed(struct exchange *x, const struct http_app *app)
     return false;
 }
 
+/* What curl sends with -d or -F without a type is a form: the answer names what to write instead. */
+static const char *http_request_type_advice(const char *given, const char *types) {
+    if (strncasecmp(given, "application/x-www-form-urlencoded", 33) != 0 &&
+        strncasecmp(given, "multipart/form-data", 19) != 0)
+        return "";
+    return strstr(types, "text/csv") ? "; with curl: -H 'Content-Type: text/csv' --data-binary @FILE, "
+                                       "or --json '{...}'"
+                                     : "; with curl: --json '{...}'";
+}
+
 static bool http_request_type(struct exchange *x) {
     const char *header = http_exchange_header(x, MHD_HTTP_HEADER_CONTENT_TYPE), *types = x->route->body;
     const size_t length = header ? strcspn(header, "; \t") : strcspn(types, ",");
@@ -136,8 +147,9 @@ static bool http_request_type(struct exchange *x) {
         at += strspn(at, ", ");
     }
     http_exchange_add(x, "Accept", types);
-    http_exchange_problem(x, 415, "wrong_type", "the Content-Type of this body must be one of %s, not %.100s",
-                          types, given);
+    http_exchange_problem(x, 415, "wrong_type", "the Content-Type of this body must be %s%s, not %.*s%s",
+                          strchr(types, ',') ? "one of " : "", types, (int)(length < 100 ? length : 100),
+                          given, http_request_type_advice(given, types));
     return false;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "csv_rows.h"
 #include "data/json_in.h"
 #include "data/number.h"
@@ -42,6 +43,40 @@ static svs_code rows_put(struct http_rows *r, const void *bytes, size_t size) {
     return svi_bytes_append(&r->bytes, bytes, size);
 }
 
+/* ---- text */
+
+/* What begins a file that is no text in UTF-8, as clients send it by mistake. */
+static const char *rows_foreign(const uint8_t *body, size_t size) {
+    static const struct {
+        const char *begin;
+        size_t size;
+        const char *text;
+    } files[] = {{"\x1f\x8b", 2, "it is gzip: it needs the header Content-Encoding: gzip"},
+                 {"PK\x03\x04", 4, "it is a ZIP or Excel file: export it as CSV"},
+                 {"\xff\xfe", 2, "it is UTF-16: convert it with iconv -f UTF-16 -t UTF-8"},
+                 {"\xfe\xff", 2, "it is UTF-16: convert it with iconv -f UTF-16 -t UTF-8"}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (size >= files[i].size && memcmp(body, files[i].begin, files[i].size) == 0)
+            return files[i].text;
+    return NULL;
+}
+
+/* Counts bytes as the client wrote them, which the stream behind us could not. */
+static svs_code rows_check_text(const char *body, size_t size, svs_error *err) {
+    const char *foreign = rows_foreign((const uint8_t *)body, size);
+    int64_t line = 1;
+    if (foreign)
+        return svi_fail(err, SVS_WRONG_TYPE, "the body is no text in UTF-8: %s", foreign);
+    if (svi_utf8_valid(body, size))
+        return SVS_OK;
+    for (size_t at = 0, n; (n = svi_utf8_length(body + at, size - at)) > 0; at += n)
+        line += body[at] == '\n';
+    return svi_fail(err, SVS_WRONG_TYPE,
+                    "line %lld: the text is not UTF-8; if it is Latin-1, convert it with iconv -f LATIN1 -t "
+                    "UTF-8",
+                    (long long)line);
+}
+
 /* ---- JSON */
 
 static bool rows_blank(const char *text, size_t size) {
@@ -65,7 +100,10 @@ static svs_code rows_json(struct http_rows *r, const char *body, size_t size, sv
         return svi_fail(err, SVS_WRONG_TYPE, "the body is to be a JSON object or an array of objects");
     const svs_code code = svi_json_check_value((struct svi_span){body, body + size}, DEPTH + !object, err);
     if (code != SVS_OK)
-        return rows_refuse(err, code, "the body");
+        return rows_refuse(err, code,
+                           code == SVS_TRAILING
+                               ? "the body (lines of JSON have the Content-Type application/x-ndjson)"
+                               : "the body");
     SVI_TRY(rows_put(r, "[", object));
     SVI_TRY(rows_put(r, body + blanks, size - blanks));
     return rows_put(r, "]", object);
@@ -80,6 +118,10 @@ static svs_code rows_lines(struct http_rows *r, const char *body, size_t size, s
         line++;
         if (!rows_blank(body + at, length)) {
             const svs_code code = svi_json_check((struct svi_span){body + at, body + at + length}, err);
+            if (code == SVS_TRAILING && !memchr(body, '\n', size))
+                return svi_fail(err, code,
+                                "the body: several JSON values in one line; with curl, --data-binary @FILE "
+                                "sends a file with its line ends (-d removes them)");
             if (code != SVS_OK) {
                 char where[40];
                 snprintf(where, sizeof where, "line %lld of the body", (long long)line);
@@ -132,6 +174,7 @@ svs_code http_rows_read(struct http_rows *r, enum http_rows_form form, const voi
         r->size = r->bytes.size;
         return SVS_OK;
     }
+    SVI_TRY(rows_check_text(body, size, err));
     /* The checks of the library look at bytes after the text. */
     code = svi_bytes_append(&text, body, size);
     if (code == SVS_OK)

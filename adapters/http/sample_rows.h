@@ -32,7 +32,7 @@ bool http_rows_form(const char *type, enum http_rows_form *form);
     "application/x-msgpack"
 
 /* Reads a body. `*r` zero-initialised; http_rows_clear in any case. SVS_EMPTY, SVS_NOT_JSON, SVS_NOT_MSGPACK,
- * SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (neither an object nor an array),
+ * SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (neither an object nor an array; not UTF-8),
  * SVS_WRONG_DIMENSION and SVS_BAD_COLUMN (of a CSV), SVS_LIMIT, SVS_NO_MEMORY. */
 svs_code http_rows_read(struct http_rows *r, enum http_rows_form form, const void *body, size_t size,
                         svs_error *err);

@@ -20,6 +20,7 @@
 #define DECLINED_FOR   60.0      /* seconds for which a declined message counts as a full disk */
 #define DISK_LEFT      (1 << 20) /* bytes below which a disk counts as full */
 #define SYNC_INTERVALS 10.0      /* of journal.interval, after which its journal is late, ... */
+#define PAUSE          5.0       /* seconds without a sample after which a rate says nothing any more */
 #define MIN_SYNC       2.0       /* ... but at least this many seconds */
 #define NAME           (4 * SVS_KEY_MAX + 4)
 
@@ -140,7 +141,8 @@ static void summary_add_quality(struct summary_text *t, struct http_view status)
     const double accuracy = http_view_number(status, "accuracy.w", NAN),
                  same = http_view_number(status, "accuracy_no_change.w", NAN),
                  rmse = http_view_number(status, "rmse.w", NAN),
-                 rmse_same = http_view_number(status, "rmse_no_change.w", NAN);
+                 rmse_same = http_view_number(status, "rmse_no_change.w", NAN),
+                 keys = http_view_number(status, "keys_accuracy", NAN);
     char text[2][SVI_HUMAN];
     if (isfinite(accuracy) && isfinite(same))
         summary_add(t, "accuracy %s, 'same as before' %s", summary_share(accuracy, text[0]),
@@ -148,10 +150,22 @@ static void summary_add_quality(struct summary_text *t, struct http_view status)
     else if (isfinite(rmse) && isfinite(rmse_same))
         summary_add(t, "error (rmse) %s, 'same as before' %s", svi_human_digits(text[0], rmse, 3),
                     svi_human_digits(text[1], rmse_same, 3));
+    else if (isfinite(keys))
+        summary_add(t, "accuracy of all keys since the start %s", summary_share(keys, text[0]));
+}
+
+/* What the stream does with its samples. It learns once one had a label. */
+static const char *summary_verb(const struct http_stream *s) {
+    const struct http_view status = http_stream_status(s),
+                           config = http_view_key(http_stream_config(s), "config");
+    return http_view_is(config, "method", "none") || http_view_number(status, "labelled", 1) == 0
+               ? "scoring"
+               : "learning";
 }
 
 static void summary_add_work(struct summary_text *t, const struct http_stream *s) {
-    const struct http_view status = http_stream_status(s);
+    const struct http_view status = http_stream_status(s),
+                           config = http_view_key(http_stream_config(s), "config");
     const double rate = http_view_number(status, "rate", NAN), idle = summary_idle(s),
                  left = http_view_number(status, "disk_free", NAN),
                  size = http_view_number(status, "disk_size", NAN);
@@ -161,14 +175,16 @@ static void summary_add_work(struct summary_text *t, const struct http_stream *s
         summary_add(t, "no sample so far");
     else if (isnan(rate))
         summary_add(t, "%s samples so far", svi_human_count(text, (int64_t)seen));
+    else if (idle >= PAUSE)
+        summary_add(t, "no sample for %s", svi_human_duration(text, idle));
     else if (rate > 0)
-        summary_add(t, "learning %s samples/s",
+        summary_add(t, "%s %s samples/s", summary_verb(s),
                     rate >= 10 ? svi_human_count(text, (int64_t)(rate + 0.5))
                                : svi_human_digits(text, rate, 2));
-    else if (idle >= 1)
-        summary_add(t, "no sample for %s", svi_human_duration(text, idle));
     else
         summary_add(t, "no samples now");
+    if (seen > 0 && strcmp(summary_verb(s), "scoring") == 0 && !http_view_is(config, "method", "none"))
+        summary_add(t, "no labels so far");
     summary_add_quality(t, status);
     if (isfinite(left) && size > 0)
         summary_add(t, "disk %.0f %% free", floor(100 * left / size));
