@@ -351,7 +351,8 @@ static void http_server_complain(void *context, const char *format, va_list argu
     /* A client that leaves is no trouble. */
     if (strstr(text, "closed by remote peer") || strstr(text, "detected connection closure"))
         return;
-    http_log_limited(&s->complaints, "%s", svi_escape(safe, sizeof safe, text, strlen(text)));
+    http_log_limited(&s->complaints, "%s%s", svi_escape(safe, sizeof safe, text, strlen(text)),
+                     s->tls ? " (a client that speaks no TLS, or does not accept the certificate?)" : "");
 }
 
 static bool http_server_start(struct http_server *s, int fd) {

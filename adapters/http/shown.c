@@ -35,7 +35,9 @@ static const char *shown_task(struct http_view status) {
 static void shown_put_stream(struct svi_pack *p, const struct http_app *app, const struct http_stream *s,
                              const struct http_summary *summary) {
     static const char *const states[] = {"waiting", "live", "silent"};
-    const struct http_view status = http_stream_status(s);
+    const struct http_view status = http_stream_status(s),
+                           config = http_view_key(http_stream_config(s), "config");
+    char method[20];
     const struct svi_open_map map = svi_pack_open(p);
     svi_put_text(p, "stream", s->name);
     svi_put_text(p, "state", states[s->state]);
@@ -45,6 +47,7 @@ static void shown_put_stream(struct svi_pack *p, const struct http_app *app, con
         svi_pack_text(p, shown_task(status));
     else
         svi_pack_nil(p);
+    svi_put_text(p, "method", http_view_text(config, "method", method, sizeof method));
     svi_put_bool(p, "keys", http_view_key(status, "keys").at);
     svi_put_text(p, "address", s->option->ctl);
     svi_put_text(p, "samples",

@@ -1,6 +1,8 @@
 #include "tls.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -11,6 +13,10 @@ static svs_code http_tls_load(char **text, const char *path, bool secret, svs_er
     size_t length;
     if (!(*text = svi_alloc(HTTP_TLS_BYTES)))
         return svi_fail_memory(err, "certificate and key");
+    /* The reader would advise how keys of CURVE are made. */
+    if (access(path, F_OK) != 0)
+        return svi_fail_path(err, SVS_IO, path, "%s; --tls-cert and --tls-key name files in PEM",
+                             strerror(errno));
     return svi_guarded_read(path, secret, *text, HTTP_TLS_BYTES, &length, err);
 }
 

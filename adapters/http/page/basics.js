@@ -107,7 +107,8 @@ const page = {};
     page.share = (x) => (known(x) ? x.toFixed(3).replace(/^(-?)0\./, "$1.") : "–");
     page.percent = (x) => (known(x) ? Number((100 * x).toPrecision(2)) + " %" : "–");
     page.signed = (x) => (known(x) ? (x < 0 ? "−" : "+") + page.number(Math.abs(x)) : "–");
-    page.rate = (x) => (known(x) ? (x >= 100 ? grouped.format(x) : String(Number(x.toPrecision(2)))) : "–");
+    // A rate fades after the last sample and is never quite 0: below one in an hour it counts as none.
+    page.rate = (x) => (known(x) ? (x >= 100 ? grouped.format(x) : x < 1 / 3600 ? "0" : String(Number(x.toPrecision(2)))) : "–");
 
     page.bytes = (x) => {
         if (!known(x))

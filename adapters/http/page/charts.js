@@ -18,6 +18,7 @@
         {
             id: "quality", title: "Quality", value: (x, view) => (view.regress ? page.number(x) : page.share(x)), bands: (a) => a.kind === "quality",
             empty: "No labels yet. Quality begins with the first sample that has a label: y in a sample, or later by its id (svmstream ctl label id=17 y=ok).",
+            unlearned: "No learner here (method none): novelty and rules watch this stream. Quality needs a method and labels.",
             byKey: "Each key has a quality of its own: the table of keys lists them, the worst first.",
             lines: [
                 {name: (view) => (view.regress ? "error (rmse)" : "accuracy"), column: pick("values", "quality"), colour: 1},
@@ -270,7 +271,8 @@
             chart.node.classList.toggle("is-empty", empty && !chart.graph);
             page.show(chart.node.querySelector(".empty"), empty);
             chart.had = chart.had || !empty;
-            page.set(chart.node.querySelector(".empty"), chart.had ? "No figures in this time." : page.known(view.status?.keys) && chart.byKey || chart.empty);
+            page.set(chart.node.querySelector(".empty"), chart.had ? "No figures in this time." : page.known(view.status?.keys) && chart.byKey
+                || view.info?.method === "none" && chart.unlearned || chart.empty);
             chart.own = true;
             if (chart.graph)
                 chart.graph.updateOptions({file: chart.rows, dateWindow: chart.window, valueRange: range(chart, chart.rows)});

@@ -6,26 +6,28 @@
 (() => {
     /* ---- tiles: name, value, and what stands below it. `data-figure` names the status figure, exact in `data-value`. */
 
-    const openAlerts = (s) => ["alert_open", "quality_alert_open", "rule_alerts_open", "keys_alerts_open"].reduce((sum, k) => sum + (s[k] || 0), 0);
+    const DAY = 86400;
+    const learns = (view) => view.info.method !== "none";
     const against = (s, keys, text) => {
         const key = keys.find((k) => page.known(s[k]));
         return key ? "same as before " + text(s[key]) : "";
     };
 
-    const quality = (s) => {
+    const quality = (s, view) => {
         if (page.known(s["rmse.w"]))
             return {name: "Error (rmse)", figure: "rmse.w", value: page.number(s["rmse.w"]), below: against(s, ["rmse_no_change.w", "rmse_no_change"], page.number)};
         if (!page.known(s["accuracy.w"]) && page.known(s.keys_accuracy))
             return {name: "Accuracy, all keys", figure: "keys_accuracy", value: page.share(s.keys_accuracy), below: "since the start"};
         return {name: "Accuracy", figure: "accuracy.w", value: page.share(s["accuracy.w"]),
-            below: page.known(s["accuracy.w"]) ? against(s, ["accuracy_no_change.w", "accuracy_no_change"], page.share) : "no labels yet"};
+            below: page.known(s["accuracy.w"]) ? against(s, ["accuracy_no_change.w", "accuracy_no_change"], page.share) : learns(view) ? "no labels yet" : "method none"};
     };
 
     const TILES = [
         (s) => ({name: "Rate", figure: "rate", value: page.rate(s.rate), unit: "samples/s", below: page.count(s.seen) + " seen"}),
         quality,
-        (s) => ({name: "Alerts open", figure: "alerts_open", exact: openAlerts(s), value: page.count(openAlerts(s)),
-            below: page.known(s.alerts_per_day) ? page.number(s.alerts_per_day) + " a day" : s.alert_budget ? "budget " + page.number(s.alert_budget) + " a day" : ""}),
+        // Published ones, as in the list: several detectors may have one alert. A rate of the first hours would be made of one event.
+        (s, view) => ({name: "Alerts open", figure: "alerts_open", exact: view.info.alerts_open, value: page.count(view.info.alerts_open),
+            below: page.known(s.alerts_per_day) && s.uptime >= DAY ? page.number(s.alerts_per_day) + " a day" : s.alert_budget ? "budget " + page.number(s.alert_budget) + " a day" : ""}),
         (s) => ({name: "Latency p50", figure: "latency_p50", value: page.seconds(s.latency_p50), below: "p99 " + page.seconds(s.latency_p99)}),
         (s) => ({name: "Refused", figure: "refused", value: page.count(s.refused), below: s.seen + s.refused > 0 ? page.percent(s.refused / (s.seen + s.refused)) + " of all" : ""}),
         (s) => ({name: "Memory", figure: "memory_predicted", value: page.bytes(s.memory_predicted), below: page.known(s.keys) ? page.count(s.keys) + " keys" : page.count(s.held) + " samples held"}),
@@ -35,7 +37,7 @@
     ];
 
     page.drawTiles = (view) => {
-        const s = view.status, tiles = TILES.map((f) => f(s));
+        const s = view.status, tiles = TILES.map((f) => f(s, view));
         page.reconcile(view.node.querySelector(".tiles"), tiles, (t) => TILES[tiles.indexOf(t)] && tiles.indexOf(t),
             () => page.make("div", {class: "tile"}, page.make("dt", {}), page.make("dd", {class: "value"}, page.make("b", {}), page.make("span", {class: "unit"})), page.make("dd", {class: "below"})),
             (node, t) => {
@@ -198,7 +200,7 @@
         view.node.querySelector(".bank .tables").replaceChildren();
         page.show(view.node.querySelector(".bank .empty"), true);
         page.set(view.node.querySelector(".bank .empty"), error.code === "unavailable" || error.code === "not_supported"
-            ? (keyed(view) ? "Each key has a model of its own, and no bank." : "No bank here: one linear model serves. With method auto a bank of learners does.") : error.message);
+            ? (keyed(view) ? "Each key has a model of its own, and no bank." : !learns(view) ? "Nothing is learned here (method none)." : "No bank here: one linear model serves. With method auto a bank of learners does.") : error.message);
     };
 
     const withBank = (view, answer) => {
@@ -213,6 +215,7 @@
     const noWeights = (view) => {
         page.set(view.node.querySelector(".weights .note"), "");
         drawWeights(view, [], keyed(view) ? "Each key has weights of its own: svmstream model show --key NAME prints them."
+            : !learns(view) ? "Nothing is learned here (method none)."
             : few(view) ? "No weights yet: they begin with the first labels."
                 : "Too many weights to compare here (more than " + page.count(MOST_WEIGHTS) + "): svmstream model show prints them.");
     };
