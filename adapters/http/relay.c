@@ -60,7 +60,8 @@ void http_relay_refused(struct exchange *x, struct http_view reply) {
 }
 
 void http_relay_failed(struct exchange *x, const struct http_stream *s, const char *why) {
-    const bool uncertain = why == http_why_timeout || why == http_why_broken;
+    const bool uncertain = why == http_why_timeout || why == http_why_broken,
+               named = why == http_why_absent && strcmp(s->name, s->option->ctl) != 0;
     if (why == http_why_timeout) {
         http_exchange_problem(x, 504, "no_answer", "%s: %s", s->name, why);
         return;
@@ -70,8 +71,7 @@ void http_relay_failed(struct exchange *x, const struct http_stream *s, const ch
                           uncertain                ? "no_answer"
                           : why == http_why_absent ? "not_there"
                                                    : "busy",
-                          "%s: %s%s%s%s", s->name, why, why == http_why_absent ? " at " : "",
-                          why == http_why_absent ? s->option->ctl : "",
+                          "%s: %s%s%s%s", s->name, why, named ? " at " : "", named ? s->option->ctl : "",
                           s->ctl.refused ? ": it refuses the key of this program (role control)" : "");
 }
 

@@ -63,7 +63,7 @@ static void summary_add_silence(struct summary_text *t, const struct http_stream
     char text[SVI_HUMAN];
     const char *refused = s->ctl.refused ? ", which refuses the key of this program (role control)" : "";
     if (s->state == HTTP_STREAM_WAITING)
-        summary_add(t, "waiting for a stream at %.200s%s", s->option->ctl, refused);
+        summary_add(t, "no stream answers here yet%s", refused); /* its name is still its address */
     else
         summary_add(t, "no answer since %s%s", svi_human_since(text, s->silent_since, svi_wall_clock()),
                     refused);
@@ -177,11 +177,11 @@ static void summary_add_work(struct summary_text *t, const struct http_stream *s
         summary_add(t, "%s samples so far", svi_human_count(text, (int64_t)seen));
     else if (idle >= PAUSE)
         summary_add(t, "no sample for %s", svi_human_duration(text, idle));
-    else if (rate > 0)
-        summary_add(t, "%s %s samples/s", summary_verb(s),
-                    rate >= 10 ? svi_human_count(text, (int64_t)(rate + 0.5))
-                               : svi_human_digits(text, rate, 2));
-    else
+    else if (rate > 0) {
+        const char *number =
+            rate >= 10 ? svi_human_count(text, (int64_t)(rate + 0.5)) : svi_human_digits(text, rate, 2);
+        summary_add(t, "%s %s sample%s/s", summary_verb(s), number, strcmp(number, "1") == 0 ? "" : "s");
+    } else
         summary_add(t, "no samples now");
     if (seen > 0 && strcmp(summary_verb(s), "scoring") == 0 && !http_view_is(config, "method", "none"))
         summary_add(t, "no labels so far");

@@ -200,7 +200,8 @@
         view.node.querySelector(".bank .tables").replaceChildren();
         page.show(view.node.querySelector(".bank .empty"), true);
         page.set(view.node.querySelector(".bank .empty"), error.code === "unavailable" || error.code === "not_supported"
-            ? (keyed(view) ? "Each key has a model of its own, and no bank." : !learns(view) ? "Nothing is learned here (method none)." : "No bank here: one linear model serves. With method auto a bank of learners does.") : error.message);
+            ? (keyed(view) ? "Each key has a model of its own, and no bank." : !learns(view) ? "Nothing is learned here (method none)."
+                : banked(view) ? "No labels yet: the members are compared from the first one on." : "No bank here: one linear model serves. With method auto a bank of learners does.") : error.message);
     };
 
     const withBank = (view, answer) => {
@@ -223,7 +224,7 @@
     const PANELS = [
         {every: 5000, path: "/model", query: {}, draw: takeModel, refused: refusal("weights"), fits: weighed, without: noWeights},
         {every: 15000, path: "/bank", query: {brief: true}, draw: withBank, refused: noBank,
-            fits: banked, without: (view) => noBank(view, {code: "unavailable"})},
+            fits: (view) => banked(view) && view.status.learned > 0, without: (view) => noBank(view, {code: "unavailable"})},
         {every: 4000, path: "/errors", query: {}, draw: (view, answer) => drawErrors(view, answer.errors || []), refused: refusal("errors"), fits: () => true},
     ];
 
