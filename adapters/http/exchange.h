@@ -23,7 +23,7 @@ const void *http_exchange_body(const struct exchange *x, size_t *size);       /*
 const struct http_principal *http_exchange_principal(const struct exchange *x);
 
 /* The media type of the body, in lower case and without parameters: one of those that the route lists, the
- * first of them where the client names none. */
+ * first of them where the client names none; "" without a body. */
 const char *http_exchange_body_type(const struct exchange *x);
 
 /* The one of the media types "a/b, c/d" that the header Accept prefers; the first of equals. NULL: it accepts

@@ -34,8 +34,10 @@ static const char *accept_range(const char *at, struct media_range *r) {
     for (const char *p = at + strcspn(at, ";,"); p < end; p += strcspn(p, ";,")) {
         p++;
         p += strspn(p, " \t");
-        if (strncasecmp(p, "q=", 2) == 0)
-            r->weight = (int)(1000 * strtod(p + 2, NULL) + 0.5);
+        if (strncasecmp(p, "q=", 2) == 0) {
+            const double q = strtod(p + 2, NULL);
+            r->weight = q >= 0 && q <= 1 ? (int)(1000 * q + 0.5) : 0;
+        }
         if (strncasecmp(p, "version=", 8) == 0)
             r->current = strncmp(p + 8 + (p[8] == '"'), "1.", 2) == 0;
     }

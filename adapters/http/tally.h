@@ -12,8 +12,8 @@
     X(POST, "POST")                                                                                          \
     X(DELETE, "DELETE")                                                                                      \
     X(OPTIONS, "OPTIONS")                                                                                    \
-    X(PUT, "PUT") X(OTHER, "othe"                                                                            \
-                           "r")
+    X(PUT, "PUT")                                                                                            \
+    X(OTHER, "other")
 
 enum http_tally_method {
 #define X(constant, name) HTTP_TALLY_##constant,
