@@ -110,7 +110,7 @@
         moved.sort((a, b) => size(b) - size(a));
         const age = Date.now() / 1000 - old.t;
         drawWeights(view, moved.slice(0, 10), "No weights yet: they begin with the first labels.");
-        page.set(panel.querySelector(".note"), !moved.length ? "" : still ? "Score per unit of the feature. None has moved since this page keeps them, for " + page.seconds(age) + "."
+        page.set(panel.querySelector(".note"), !moved.length ? "" : still && age < 1 ? "Score per unit of the feature. Their changes are kept from now on." : still ? "Score per unit of the feature. None has moved since this page keeps them, for " + page.seconds(age) + "."
             : "Score per unit of the feature, and its change in the last " + page.seconds(age) + ", which the bar shows.");
     };
 
