@@ -165,14 +165,18 @@ static void stream_connect(struct http_stream *s) {
 
 /* ---- status */
 
-/* The name, or the address where another stream has that name already: requests must reach the right one. */
+/* The name, or the address where another stream has that name: requests must reach the right one. Of two, the
+ * first of the command line has it, whichever answers first: after a restart each continues its own history.
+ */
 static void stream_name(struct http_stream *s) {
     char name[SVI_STREAM_MAX + 1];
     http_view_text(http_stream_status(s), "stream", name, sizeof name);
     if (!*name)
         return;
     struct http_stream *same = http_streams_find(s->all, name);
-    snprintf(s->name, sizeof s->name, "%s", same && same != s ? s->option->ctl : name);
+    if (same && same->index > s->index)
+        snprintf(same->name, sizeof same->name, "%s", same->option->ctl);
+    snprintf(s->name, sizeof s->name, "%s", same && same->index < s->index ? s->option->ctl : name);
 }
 
 static bool stream_keep(struct svi_bytes *to, const void *reply, size_t size) {
