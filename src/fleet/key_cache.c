@@ -251,6 +251,21 @@ static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int 
     return error;
 }
 
+/* Doubles the map. LMDB unmaps the old one first and cannot go on without any, so it is tried before whether
+ * the addresses are there (a process may be limited in them: ulimit -v). */
+static int cache_grow(svi_key_cache *c) {
+    if (c->map > SIZE_MAX / 4)
+        return ENOSPC;
+    void *space = mmap(NULL, 2 * c->map, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (space == MAP_FAILED)
+        return errno;
+    (void)munmap(space, 2 * c->map);
+    c->low = c->high = 0; /* it moves */
+    const int error = mdb_env_set_mapsize(c->env, 2 * c->map);
+    c->map *= error ? 1 : 2;
+    return error;
+}
+
 svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, int count,
                            const uint8_t *bytes, svs_error *err) {
     int error;
@@ -258,13 +273,9 @@ svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, 
     /* A read transaction that stays open would pin the pages that this one replaces, and the map may only be
      * resized without one. */
     cache_stop_reading(c);
-    while ((error = cache_write(c, items, count, bytes)) == MDB_MAP_FULL) {
-        c->low = c->high = 0; /* it moves */
-        error = c->map > SIZE_MAX / 4 ? ENOSPC : mdb_env_set_mapsize(c->env, 2 * c->map);
-        if (error)
+    while ((error = cache_write(c, items, count, bytes)) == MDB_MAP_FULL)
+        if ((error = cache_grow(c)) != 0)
             break;
-        c->map *= 2;
-    }
     if (error)
         return fail_cache(err, c, "written", error == EIO ? full_or_io(c) : error);
     c->removed_count = 0;

@@ -179,6 +179,56 @@ static void test_no_room(void **unused) {
     test_folder_remove(path);
 }
 
+static double address_space(void) {
+    FILE *f = fopen("/proc/self/statm", "r");
+    unsigned long pages;
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lu", &pages), 1);
+    fclose(f);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* Where the map cannot grow, the file stays readable, and is written again as soon as it can. */
+static void test_no_addresses(void **unused) {
+    (void)unused;
+    enum { LARGE = 8 << 20 };
+    static uint8_t large[LARGE];
+    const struct svi_key_bytes item = {1000, 0, LARGE};
+    const uint8_t *got;
+    uint64_t number = 0;
+    const int first = 1;
+    size_t size;
+    char path[200];
+    struct rlimit before, lower;
+    svs_error err = {0};
+    assert_non_null(test_folder(path));
+    svi_key_cache *c = svi_key_cache_new(path, &err);
+    assert_non_null(c);
+    assert_int_equal(put_some(c, &number, &first, 1, &err), SVS_OK);
+    getrlimit(RLIMIT_AS, &before);
+    lower = before;
+    lower.rlim_cur = (rlim_t)(address_space() + (100 << 20));
+    assert_int_equal(setrlimit(RLIMIT_AS, &lower), 0);
+    struct svi_key_bytes next = item;
+    svs_code code = SVS_OK;
+    for (; next.number < 1100 && code == SVS_OK; next.number++)
+        code = svi_key_cache_put(c, &next, 1, large, &err);
+    next.number--;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(code, SVS_NO_MEMORY);
+        assert_non_null(strstr(err.text, path));
+        assert_value(c, number, 1);
+        code = svi_key_cache_put(c, &next, 1, large, &err);
+    }
+    assert_int_equal(svi_key_cache_get(c, item.number, &got, &size, &err), SVS_OK);
+    assert_int_equal(size, LARGE);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(svi_key_cache_put(c, &next, 1, large, &err), SVS_OK);
+    assert_value(c, number, 1);
+    svi_key_cache_free(&c);
+    test_folder_remove(path);
+}
+
 /* The descriptor of the file, which has no name any more. */
 static int cache_descriptor(const char *folder) {
     char name[64], file[512];
@@ -226,6 +276,7 @@ static void test_damage(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_comes_back), cmocka_unit_test(test_resident),
-                                       cmocka_unit_test(test_no_room), cmocka_unit_test(test_damage)};
+                                       cmocka_unit_test(test_no_room), cmocka_unit_test(test_no_addresses),
+                                       cmocka_unit_test(test_damage)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
