@@ -31,6 +31,10 @@
  * runs, nothing is lost by this: the outbox reports its position and continues there. A producer whose name
  * will not be used again calls svs_outbox_leave, which frees its slot in the process at once.
  *
+ * A producer that reads a log sets `replay` and states with each sample where the log goes on after it
+ * (svs_outbox_cursor). The process keeps that cursor with its number, so that the producer keeps nothing:
+ * whenever svs_outbox_wanted becomes known or jumps, the log is read from svs_outbox_place on.
+ *
  * The caller provides the time: seconds of any clock that does not go back. Use one outbox from one thread.
  * Calls allocate only while the outbox grows to the largest size it has needed. */
 #ifndef SVMSTREAM_OUTBOX_H
@@ -166,11 +170,22 @@ SVS_API void svs_outbox_free(svs_outbox **box);
  * may move it forwards or backwards; -1 before the first answer of the process. */
 SVS_API int64_t svs_outbox_wanted(const svs_outbox *box);
 
-/* Puts in one sample (or command): a msgpack map without `src` and `n`, copied. SVS_LIMIT: full for now.
- * SVS_UNAVAILABLE: with `replay`, before svs_outbox_wanted is known. Never to be sent: SVS_TOO_LARGE (for
- * `message`), SVS_DUPLICATE_KEY (`src`, `n`, or `reply` where scores are asked for), SVS_WRONG_TYPE (no map),
- * SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP. SVS_NO_MEMORY. */
+/* Puts in one sample (or command): a msgpack map without `src`, `n` and `at`, copied. SVS_LIMIT: full for
+ * now. SVS_UNAVAILABLE: with `replay`, before svs_outbox_wanted is known. Never to be sent: SVS_TOO_LARGE
+ * (for `message`), SVS_DUPLICATE_KEY (`src`, `n`, `at`, or `reply` where scores are asked for),
+ * SVS_WRONG_TYPE (no map), SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP.
+ * SVS_NO_MEMORY. */
 SVS_API svs_code svs_outbox_put(svs_outbox *box, const void *bytes, size_t length, svs_error *err);
+
+/* States where the producer's source goes on after the sample that is put or packed next: an offset, an id,
+ * any bytes that find the place again; copied, and kept until that sample is in. The process keeps the one of
+ * the last sample that it took; a sample without a cursor leaves none. size 0: none. SVS_BAD_CURSOR: more
+ * than SVS_NAME_MAX bytes. SVS_NO_MEMORY. It does nothing with SVS_OUTBOX_SENT. */
+SVS_API svs_code svs_outbox_cursor(svs_outbox *box, const void *cursor, size_t size, svs_error *err);
+
+/* The cursor at the process's position: the one that it returned at hello, then that of the last sample that
+ * it took. *size bytes, valid until the next call; NULL: there is none. */
+SVS_API const void *svs_outbox_place(const svs_outbox *box, size_t *size);
 
 /* Makes space when newer samples matter more: drops the oldest sample that the process cannot have yet; the
  * numbers of later ones fall by one. False: there is no such sample (always with `replay`). */

@@ -98,6 +98,7 @@ void svs_outbox_free(svs_outbox **b) {
     svi_bytes_clear(&(*b)->frame);
     svi_bytes_clear(&(*b)->scratch);
     svi_bytes_clear(&(*b)->columns);
+    svi_bytes_clear(&(*b)->cursor);
     svi_free(*b);
     *b = NULL;
 }
@@ -114,8 +115,17 @@ static size_t outbox_overhead(const svs_outbox *b) {
 }
 
 static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32_t pairs, svs_error *err) {
+    const size_t cursor = b->cursor.size;
     if (svs_outbox_wanted(b) < 0)
         return svi_fail(err, SVS_UNAVAILABLE, "it is not known yet which sample the process wants");
+    if (cursor > 0) { /* the store takes one piece */
+        b->scratch.size = body == b->scratch.data ? size : 0;
+        if ((b->scratch.size == 0 && svi_bytes_append(&b->scratch, body, size) != SVS_OK) ||
+            svi_bytes_append(&b->scratch, b->cursor.data, cursor) != SVS_OK)
+            return svi_fail_memory(err, "one more sample of an outbox");
+        body = b->scratch.data;
+        size += cursor;
+    }
     /* The columns go with every message, so a single sample must fit together with them. */
     if (size + outbox_overhead(b) > (size_t)b->o.message)
         return svi_fail(err, SVS_TOO_LARGE,
@@ -129,6 +139,8 @@ static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32
                         (long long)b->store.count);
     if (code != SVS_OK)
         return svi_fail_memory(err, "one more sample of an outbox");
+    svi_outbox_store_at(&b->store, b->store.count - 1)->cursor = (uint8_t)cursor;
+    b->cursor.size = 0;
     b->f.put++;
     return SVS_OK;
 }
@@ -149,12 +161,46 @@ svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_err
         svi_item_read(at, &key);
         if (svi_item_is(&key, "src") || svi_item_is(&key, "n"))
             return svi_fail(err, SVS_DUPLICATE_KEY, "src and n are put in by the outbox");
+        if (svi_item_is(&key, "at"))
+            return svi_fail(err, SVS_DUPLICATE_KEY, "at, the cursor, is put in by svs_outbox_cursor");
         if (b->o.score && svi_item_is(&key, "reply"))
             return svi_fail(err, SVS_DUPLICATE_KEY, "reply is put in by an outbox that asks for scores");
         svi_walk(&at, end, SVI_DEPTH_MAX);
         svi_walk(&at, end, SVI_DEPTH_MAX);
     }
     return outbox_keep(b, map.body, (size_t)(end - map.body), map.length, err);
+}
+
+svs_code svs_outbox_cursor(svs_outbox *b, const void *cursor, size_t size, svs_error *err) {
+    struct svi_pack p;
+    if (size > SVS_NAME_MAX)
+        return svi_fail(err, SVS_BAD_CURSOR, "the cursor has %zu bytes: at most %d are kept", size,
+                        SVS_NAME_MAX);
+    b->cursor.size = 0;
+    if (size == 0 || b->o.release == SVS_OUTBOX_SENT)
+        return SVS_OK;
+    svi_pack_begin(&p, &b->cursor);
+    svi_pack_key(&p, "at");
+    svi_pack_bin(&p, cursor, size);
+    if (svi_pack_end(&p) == SVS_OK)
+        return SVS_OK;
+    b->cursor.size = 0;
+    return svi_fail_memory(err, "the cursor of a sample");
+}
+
+const void *svs_outbox_place(const svs_outbox *b, size_t *size) {
+    struct svi_item item;
+    svi_item_read(b->place, &item);
+    *size = item.type == SVI_STRING || item.type == SVI_BIN ? item.length : 0;
+    return *size > 0 ? item.body : NULL;
+}
+
+void svi_outbox_set_place(svs_outbox *b, const uint8_t *value, const uint8_t *end) {
+    const uint8_t *behind = value;
+    b->place[0] = 0;
+    if (value && svi_walk(&behind, end, SVI_DEPTH_MAX) == SVS_OK &&
+        (size_t)(behind - value) <= sizeof b->place)
+        memcpy(b->place, value, (size_t)(behind - value));
 }
 
 /* Three forms: a map by name, an array, or one packed block of doubles. */
@@ -337,8 +383,8 @@ static void outbox_advance(svs_outbox *b, double now) {
     }
 }
 
-/* Packs as many of the unsent samples as one message may hold; only the first carries src, n and reply, the
- * others follow by position. */
+/* Packs as many of the unsent samples as one message may hold; only the first carries src, n, reply and the
+ * cursor, which is the last sample's: the others follow by position. */
 static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     int64_t left = b->store.count - b->sent, most = b->singly ? 1 : b->o.batch;
     const int64_t limit = b->message_max > 0 && b->message_max < b->o.message ? b->message_max : b->o.message;
@@ -352,6 +398,7 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     }
     if (b->framed > 1)
         svi_pack_array(p, (size_t)b->framed);
+    const struct svi_kept *last = svi_outbox_store_at(&b->store, b->sent + b->framed - 1);
     bool names = b->columns.size > 0; /* names still to be packed: into the first sample that is not a stub */
     for (int64_t i = 0; i < b->framed; i++) {
         const struct svi_kept *k = svi_outbox_store_at(&b->store, b->sent + i);
@@ -362,13 +409,15 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
         if (named)
             svi_pack_pairs(p, b->columns.data, b->columns.size, 1);
         if (!k->stub)
-            svi_pack_pairs(p, b->store.block + k->at, k->size, k->pairs);
+            svi_pack_pairs(p, b->store.block + k->at, k->size - k->cursor, k->pairs);
         if (numbered) {
             svi_put_text(p, "src", b->src);
             svi_put_int(p, "n", b->first + b->sent - b->shift);
         }
         if (numbered && b->o.score)
             svi_put_text(p, "reply", "score");
+        if (numbered && last->cursor > 0)
+            svi_pack_pairs(p, b->store.block + last->at + last->size - last->cursor, last->cursor, 1);
         svi_pack_close(p, map);
     }
 }
@@ -437,6 +486,12 @@ static void frame_greeting(svs_outbox *b, const char *op) {
     if (returns) {
         svi_put_int(&p, "n", b->first + b->taken - b->shift);
         svi_put_uint(&p, "run", b->run);
+        size_t size;
+        const uint8_t *end = svs_outbox_place(b, &size);
+        if (end) { /* as it came: bin, or the string of another program */
+            svi_pack_key(&p, "at");
+            svi_pack_raw(&p, b->place, (size_t)(end + size - b->place));
+        }
     }
     svi_pack_close(&p, map);
     b->out_of_memory = svi_pack_end(&p) != SVS_OK;

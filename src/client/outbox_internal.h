@@ -10,14 +10,17 @@
 #include "svmstream/outbox.h"
 #include "wire/event.h"
 
+#define SVI_OUTBOX_AT 3 /* bytes of the packed key `at` */
+
 /* the stored samples (outbox_store.c): a queue of byte strings in one circular block that is doubled up to a
  * limit. Nothing moves unless the block is rebuilt. */
 
 struct svi_kept {
-    size_t at, size; /* the pairs of its map, as bytes of the block */
-    uint32_t pairs;
-    bool stub;    /* given up: only its number is sent, so that the number is used up */
-    bool refused; /* the process refused it: counted when it is released */
+    size_t at, size; /* the pairs of its map, as bytes of the block, and the pair `at` behind them */
+    uint32_t pairs;  /* without that one */
+    bool stub;       /* given up: only its number is sent, so that the number is used up */
+    bool refused;    /* the process refused it: counted when it is released */
+    uint8_t cursor;  /* bytes of the pair `at`; 0: none */
 };
 
 /* Zero-initialised except for the limits (`samples`, `bytes`) is empty. */
@@ -56,7 +59,7 @@ struct svi_answer {
     uint64_t epoch, run;                   /* 0: absent */
     char delivery[24];                     /* delivery level that the process promises; "": absent */
     char code[40], reason[SVS_ERROR_TEXT]; /* printable; reason "": no error */
-    const uint8_t *scores, *end;           /* the value, and the end of the reply; scores NULL: absent */
+    const uint8_t *scores, *at, *end;      /* values, NULL: absent; and the end of the reply */
 };
 
 /* Parses a reply. Codes of svi_msgpack_check; SVS_WRONG_TYPE: neither `ok` nor `error` is present. */
@@ -79,6 +82,8 @@ struct svs_outbox {
     struct svi_store store;
     struct svi_bytes frame, scratch;
     struct svi_bytes columns;          /* the pair `columns` sent with each message; empty: none */
+    struct svi_bytes cursor;           /* the pair `at` of the sample that is put next; empty: none */
+    uint8_t place[SVS_NAME_MAX + 8];   /* value of the cursor at sample first + taken; nil or 0: none */
     int64_t framed;                    /* samples in `frame`; 0: it is a hello or bye */
     bool out_of_memory;                /* no memory for the last frame */
     int64_t first, shift, taken, sent; /* taken <= sent */
@@ -104,6 +109,9 @@ struct svs_outbox {
     int64_t message_max;    /* largest message that the process reported to accept, bytes; 0: not reported */
     svs_outbox_figures f;   /* figures that are plain counters */
 };
+
+/* Notes the cursor at first + taken: a checked value up to `end`; NULL: none. */
+void svi_outbox_set_place(svs_outbox *box, const uint8_t *value, const uint8_t *end);
 
 /* Gives up the stored sample at `place`, which can never be delivered: reports it, and replaces it by a
  * sample without features, which uses up its number and which the process refuses for good. */

@@ -34,7 +34,7 @@
 /* A reply as received; texts and booleans still as msgpack. */
 struct reply_fields {
     struct svi_answer a;
-    const uint8_t *ok, *final, *delivery, *code, *error, *scores;
+    const uint8_t *ok, *final, *delivery, *code, *error, *scores, *at;
 };
 
 /* Reads a boolean (returns 0 or 1; -1: absent) or a text (into `out`; size 0: none is wanted). */
@@ -49,9 +49,9 @@ static int outbox_reply_item(const uint8_t *at, char *out, size_t size) {
 
 svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length, svs_error *err) {
     static const struct svi_field fields[] = {
-        NUMBER(n),       NUMBER(next),        NUMBER(credit), NUMBER(durable), NUMBER(applied),
-        NUMBER(refused), NUMBER(max_message), OTHER(ok),      OTHER(final),    OTHER(delivery),
-        OTHER(code),     OTHER(error),        OTHER(scores),  BITS(epoch),     BITS(run)};
+        NUMBER(n),           NUMBER(next), NUMBER(credit), NUMBER(durable), NUMBER(applied), NUMBER(refused),
+        NUMBER(max_message), OTHER(ok),    OTHER(final),   OTHER(delivery), OTHER(code),     OTHER(error),
+        OTHER(scores),       OTHER(at),    BITS(epoch),    BITS(run)};
     struct reply_fields r = {
         .a = {.n = -1, .next = -1, .credit = -1, .durable = -1, .applied = -1, .max_message = -1}};
     /* The whole reply is checked first, so that the field readers need no bounds. */
@@ -63,6 +63,7 @@ svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length,
                     &r, NULL);
     *a = r.a;
     a->scores = r.scores;
+    a->at = r.at;
     a->end = (const uint8_t *)bytes + length;
     a->ok = outbox_reply_item(r.ok, NULL, 0) > 0;
     a->final = outbox_reply_item(r.final, NULL, 0);
@@ -147,6 +148,9 @@ static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, con
     }
     b->taken = to;
     outbox_answer_progress(b);
+    const struct svi_kept *last = svi_outbox_store_at(&b->store, to - 1);
+    const uint8_t *end = b->store.block + last->at + last->size;
+    svi_outbox_set_place(b, last->cursor > 0 ? end - last->cursor + SVI_OUTBOX_AT : NULL, end);
     /* Repeated refusals, of samples sent again after a reconnection, are not reported twice. */
     if (e.count > 0 && at > b->reported) {
         b->reported = at;
@@ -347,6 +351,7 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
     /* What was in flight is sent again: its replies are lost or belong to an earlier connection. */
     b->sent = b->taken;
     b->f.under_way = 0;
+    svi_outbox_set_place(b, a->at, a->end); /* the process wants sample first + taken */
     b->met = true;
     b->f.epoch = a->epoch;
     b->run = a->run;

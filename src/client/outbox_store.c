@@ -101,7 +101,7 @@ svs_code svi_outbox_store_push(struct svi_store *s, const void *body, size_t siz
         return SVS_LIMIT;
     memcpy(s->block + at, body, size);
     s->count++;
-    *svi_outbox_store_at(s, s->count - 1) = (struct svi_kept){at, size, pairs, false, false};
+    *svi_outbox_store_at(s, s->count - 1) = (struct svi_kept){at, size, pairs, false, false, 0};
     s->tail = at + taken;
     return SVS_OK;
 }

@@ -21,6 +21,7 @@ class Tape:
         self.sources = ["s%d" % i for i in range(sources)]
         self.next = dict.fromkeys(self.sources, 0)
         self.messages, self.places = [], {s: [] for s in self.sources}
+        self.cursors = {s: {0: None} for s in self.sources}  # that belongs to each number; messages of two samples state none
         self.samples = 0  # made so far
         self.counts, self.goods = [0], [0]  # samples, good samples before each message
         self.drift = [0.0] * d
@@ -45,6 +46,9 @@ class Tape:
         made = [self.sample() for _ in range(count)]
         batch, first = [s for s, _ in made], self.next[src]
         batch[0].update(src=src, n=first)
+        self.cursors[src][first + count] = b"%s after %d" % (src.encode(), first + count - 1) if count != 2 else None
+        if count != 2:
+            batch[0]["at"] = self.cursors[src][first + count]
         good = sum(g for _, g in made)
         self.places[src].append(len(self.messages))
         self.messages.append(Message(src, first, count, good, msgpack.packb(batch[0] if count == 1 else batch)))
@@ -124,6 +128,8 @@ class Producer:
             wanted[src] = answer["next"]
             if wanted[src] < self.acked[src] + 1:
                 self.blame("acknowledged samples are gone", src, self.acked[src], answer)
+            if answer.get("at") != self.tape.cursors[src].get(wanted[src]):
+                self.blame("the cursor is not that of the next number", src, answer)
         at = self.tape.place(wanted)
         if at is None:
             self.blame("what was taken is not a beginning of what was sent", wanted)

@@ -1098,7 +1098,82 @@ static void test_scores(void **unused) {
     assert_int_equal(err.code, SVS_INVALID);
 }
 
-/* The checker sees what is broken. */
+/* Whatever the messages hold, the process has the cursor of the last sample that it took. */
+static void cursor_of(int64_t i, char text[32]) {
+    snprintf(text, 32, i % 10 == 9 ? "" : "offset %lld", (long long)(1000 * i)); /* every tenth has none */
+}
+
+static bool is_place(const svs_outbox *box, int64_t next) {
+    char text[32] = "";
+    size_t size;
+    if (next > 0)
+        cursor_of(next - 1, text);
+    const void *at = svs_outbox_place(box, &size);
+    return size == strlen(text) && (size == 0 ? !at : memcmp(at, text, size) == 0);
+}
+
+static void pack_from(struct bench *b, int from, int to) {
+    char text[32];
+    double x[] = {1, 2, 3};
+    for (int i = from; i < to; i++) { /* every seventh is refused: its number is used up all the same */
+        const svs_outbox_sample sample = {.x = x, .d = i > 0 && i % 7 == 0 ? 3 : 2, .y = svs_int(i % 2)};
+        cursor_of(i, text);
+        assert_int_equal(svs_outbox_cursor(b->box, "of another", 10, NULL), SVS_OK); /* the last one counts */
+        assert_int_equal(svs_outbox_cursor(b->box, text, strlen(text), NULL), SVS_OK);
+        assert_int_equal(svs_outbox_pack(b->box, &sample, NULL), SVS_OK);
+    }
+}
+
+static void test_cursors(void **unused) {
+    (void)unused;
+    static const uint8_t own[] = {0x81, 0xa2, 'a', 't', 1};
+    char longest[SVS_NAME_MAX + 1];
+    svs_error err;
+    memset(longest, 'l', sizeof longest);
+    for (int batch = 1; batch <= 7; batch += 3) {
+        struct bench b, after;
+        struct speaker s;
+        svs_outbox_options o = defaults();
+        o.batch = batch;
+        o.replay = true;
+        speaker_open(&s, NULL);
+        begin(&b, o);
+        converse(&b, &s);
+        assert_true(svs_outbox_wanted(b.box) == 0 && is_place(b.box, 0));
+        assert_int_equal(svs_outbox_put(b.box, own, sizeof own, &err), SVS_DUPLICATE_KEY);
+        assert_int_equal(svs_outbox_cursor(b.box, longest, sizeof longest, &err), SVS_BAD_CURSOR);
+        for (int i = 0; i < 60; i += 1 + i % 4) {
+            pack_from(&b, i, i + 1 + i % 4);
+            converse(&b, &s);
+            assert_true(is_place(b.box, i + 1 + i % 4));
+        }
+        const int count = (int)svs_outbox_wanted(b.box);
+        /* A producer that knows nothing goes on there. */
+        begin(&after, o);
+        assert_true(is_place(after.box, 0));
+        converse(&after, &s);
+        assert_true(svs_outbox_wanted(after.box) == count && is_place(after.box, count));
+        pack_from(&after, count, count + 5);
+        converse(&after, &s);
+        /* The process has forgotten the name: the hello that restores its number restores the cursor. */
+        struct svi_bytes out = {0};
+        const char bye[] = "\x82\xa2op\xa3"
+                           "bye\xa3src\xa5plant";
+        assert_int_equal(route_bytes(&s.control, bye, sizeof bye - 1, s.now, &out), SVS_OK);
+        svi_bytes_clear(&out);
+        svs_outbox_broken(after.box, after.now);
+        converse(&after, &s);
+        assert_int_equal(status(&after).returned, 1);
+        end(&b);
+        begin(&b, o);
+        converse(&b, &s);
+        assert_true(svs_outbox_wanted(b.box) == count + 5 && is_place(b.box, count + 5));
+        end(&after);
+        end(&b);
+        speaker_close(&s);
+    }
+}
+
 /* Keys go with their samples, to a process that is started again too; of one that is refused the key is
  * reported.
  */
@@ -1148,6 +1223,7 @@ static void test_keys(void **unused) {
     end(&b);
 }
 
+/* The checker sees what is broken. */
 static void test_checker(void **unused) {
     (void)unused;
     struct bench b;
@@ -1209,6 +1285,7 @@ int main(void) {
         cmocka_unit_test(test_pack),
         cmocka_unit_test(test_real_replies),
         cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_cursors),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_checker),
     };

@@ -12,6 +12,7 @@
 #include <msgpack.h>
 
 #include "support/schema.h"
+#include "base/text.h"
 #include "wire/decode.h"
 
 #define TRIES 200000
@@ -91,7 +92,7 @@ static void put_word(msgpack_packer *p, const char *word) {
 
 /* {op: message} with some of its keys, now and then one twice or a key that is no string. */
 static void put_op_message(msgpack_packer *p, uint64_t *state) {
-    static const char *const keys[] = {"src", "n", "reply", "columns", "other", "x"};
+    static const char *const keys[] = {"src", "n", "reply", "columns", "other", "x", "at"};
     const size_t n = draw(state, 5);
     msgpack_pack_map(p, n + 1);
     for (size_t i = 0; i < n; i++) {
@@ -99,7 +100,7 @@ static void put_op_message(msgpack_packer *p, uint64_t *state) {
         if (which == 0)
             put_any(p, state, 1);
         else
-            put_word(p, keys[which % 6]);
+            put_word(p, keys[which % 7]);
         if (draw(state, 3) == 0)
             put_word(p, "score");
         else
@@ -174,6 +175,27 @@ static const msgpack_object *value_of(const msgpack_object *o, const char *key) 
     return is_about(o) && (!own || own->type == MSGPACK_OBJECT_NIL) ? value_at(o, 1, key) : own;
 }
 
+/* A cursor is bin or UTF-8; what is neither is refused. */
+static void check_cursor(const struct svi_envelope *e, const msgpack_object *at) {
+    const uint8_t *bytes;
+    size_t size;
+    bool text;
+    svs_error err;
+    const bool given = at && at->type != MSGPACK_OBJECT_NIL,
+               is_text = given && at->type == MSGPACK_OBJECT_STR;
+    assert_int_equal(e->cursor != NULL, given);
+    const svs_code code = svi_envelope_cursor(e, &bytes, &size, &text, &err);
+    if (given && !(is_text && svi_utf8_valid(at->via.str.ptr, at->via.str.size)) &&
+        at->type != MSGPACK_OBJECT_BIN) {
+        assert_int_equal(code, SVS_BAD_CURSOR);
+        return;
+    }
+    assert_int_equal(code, SVS_OK);
+    assert_int_equal(text, is_text);
+    assert_int_equal(size, given ? at->via.bin.size : 0); /* of a string it is at the same place */
+    assert_true(size == 0 || memcmp(bytes, at->via.bin.ptr, size) == 0);
+}
+
 static void check_found(const struct svi_envelope *e, const msgpack_object *o) {
     const msgpack_object *src = value_of(o, "src"), *n = value_of(o, "n");
     const msgpack_object *reply = value_of(o, "reply");
@@ -183,6 +205,7 @@ static void check_found(const struct svi_envelope *e, const msgpack_object *o) {
                                : is_text(reply, "score")                   ? SVI_REPLY_SCORE
                                                                            : SVI_REPLY_UNKNOWN);
     assert_int_equal(e->asked != NULL, e->reply != SVI_REPLY_PLAIN);
+    check_cursor(e, value_of(o, "at"));
     assert_int_equal(e->has_src, src && src->type != MSGPACK_OBJECT_NIL);
     assert_int_equal(e->has_n, n && n->type != MSGPACK_OBJECT_NIL);
     const bool text = src && src->type == MSGPACK_OBJECT_STR;
