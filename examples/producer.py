@@ -11,7 +11,8 @@ With CURVE, from `svmstream curve new mine.key` and the server's public key (or 
 The process answers {op: hello, src} with the number that it wants next, and each message with the last number that it has taken.
 Samples stay in a list until they are acknowledged, and when the process keeps its state (hello tells its `delivery`) until they are
 on its disk (`durable`). When no answer comes for a second, or a gap is told, hello finds out where to go on; a process that was
-started anew begins to count at 0, and gets all that is still in the list. Each run has a name of its own: messages that an earlier
+started again begins to count at 0, and gets all that is still in the list. Each message asks for its score, so that the prediction for
+a sample comes with its acknowledgement: no second socket is needed to learn and to predict. Each run has a name of its own: messages that an earlier
 run left on their way cannot be mistaken for its.
 """
 import collections
@@ -36,6 +37,7 @@ class Producer:
         self.taken, self.sent = 0, 0        # how many of them are answered for; how many are that or under way
         self.keeps = False                  # the process does, on disk
         self.acked, self.resent = 0, 0
+        self.right = 0                      # labels that were predicted before they were learned
         self.refused = {}                   # number: (sample, reason)
 
     def ask(self, message):
@@ -78,6 +80,8 @@ class Producer:
         n = reply.get("n", -1)
         if (reply.get("ok") or reply.get("final")) and self.taken <= n - self.number < self.sent:
             self.taken = n - self.number + 1
+            for score in reply.get("scores", ()):  # of the one sample of this message; what was taken before has none
+                self.right += score.get("yhat") == self.waiting[self.taken - 1]["y"]
             if reply.get("final"):
                 self.refused[n] = (self.waiting[self.taken - 1], reply["error"])
             self.release(reply)
@@ -93,7 +97,7 @@ class Producer:
                 return True
             greeted = greeted or self.hello()
             while greeted and self.sent < len(self.waiting):
-                self.ask(dict(self.waiting[self.sent], src=self.src, n=self.number + self.sent))
+                self.ask(dict(self.waiting[self.sent], src=self.src, n=self.number + self.sent, reply="score"))
                 self.sent += 1
             if greeted and self.taken < self.sent:
                 greeted = self.take(self.answer())
@@ -132,7 +136,8 @@ def main():
     all_told = producer.deliver(spiral(int(sys.argv[2]) if len(sys.argv) > 2 else 10000))
     for sample, reason in list(producer.refused.values())[:5]:
         print(f"refused: {sample['id']}: {reason}", file=sys.stderr)
-    print(f"{producer.acked} acknowledged, {len(producer.refused)} refused, {producer.resent} sent again, {len(producer.waiting)} left")
+    print(f"{producer.acked} acknowledged, {len(producer.refused)} refused, {producer.resent} sent again, {len(producer.waiting)} left, "
+          f"{producer.right} predicted")
     if not all_told:
         print(f"nothing was acknowledged for {PATIENCE} s: is `svmstream run --in.mode router` there?", file=sys.stderr)
     sys.exit(0 if all_told and not producer.refused else 1)

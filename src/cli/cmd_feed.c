@@ -347,8 +347,6 @@ static void cmd_feed_warn(void *user, const char *text) {
         cli_fail(f->args, "%s", text);
 }
 
-/* The outbox holds twice the rows that may be unacknowledged, so that reading goes on while replies arrive.
- * Rows that can be read again are released when they are taken; others wait for the disk (PIPE_ROWS). */
 /* Prints the score of a row as a line of JSON. Without memory, or where nobody reads the output, the rows
  * are delivered all the same; the exit code tells. */
 static void cmd_feed_score(void *user, int64_t sample, const void *map, size_t size) {
@@ -366,6 +364,8 @@ static void cmd_feed_score(void *user, int64_t sample, const void *map, size_t s
     f->unprinted += svi_pack_end(&p) != SVS_OK || cli_show_json(f->score.data, f->score.size, &err) != SVS_OK;
 }
 
+/* The outbox holds twice the rows that may be unacknowledged, so that reading goes on while replies arrive.
+ * Rows that can be read again are released when they are taken; others wait for the disk (PIPE_ROWS). */
 static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
     svs_outbox_options o;
     const double capacity = 2.0 * (double)f->in_flight * (double)f->batch,

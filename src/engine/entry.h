@@ -50,7 +50,7 @@ struct svi_arrival {
 svs_code svi_entry_init(struct svi_entry *n, int64_t max_sources, svs_error *err);
 void svi_entry_clear(struct svi_entry *n);
 
-/* Fills in *a, and *r as far as it is known yet. With a->sourced: SVS_GAP, SVS_SOURCE_FORGOTTEN, SVS_LIMIT
+/* Fills in *a, and *r as far as it is known yet. With a->sourced: SVS_GAP, SVS_SOURCE_FORGOTTEN, SVS_LIMIT,
  * SVS_BAD_CURSOR and SVS_NO_MEMORY leave the table as it was; bye removes its source, and hello with `n`
  * restores an unknown one. Also SVS_MISSING_SOURCE, and the code of a malformed envelope. */
 svs_code svi_entry_begin(struct svi_entry *n, const struct svi_envelope *env, struct svi_arrival *a,

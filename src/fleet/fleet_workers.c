@@ -12,14 +12,13 @@
  * own samples come, or the first of a key: that one may be refused, and then there is no such key.
  *
  * Read svi_workers_give first, then worker_do (a worker's side) and workers_take_up. */
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/follower.h"
 #include "fleet/fleet_internal.h"
-
-#include <math.h>
 #include "learner/scratch.h"
 #include "wire/event_record.h"
 

@@ -8,8 +8,7 @@
 
 /* Puts addresses: {in, out, ctl: {address, mode}} and curve. A socket that the stream does not have is
  * absent; `address` is nil where the stream dials itself. The host of an address that is bound to every
- * interface is
- * `*`: the client puts in the host under which it reached the stream. */
+ * interface is `*`: the client puts in the host under which it reached the stream. */
 void svi_put_addresses(struct svi_pack *p, const struct svi_settings *s);
 
 #endif

@@ -57,8 +57,10 @@ void svi_gauges_set(struct svi_gauges *g, svi_stream *s, double now, bool stats)
         smallest = fmin(smallest, g->smallest[i]);
     svi_stream_set_gauge(s, "smallest_p", isinf(smallest) ? NAN : smallest);
     svi_stream_set_gauge(s, "idle", now - g->sample_at);
-    if (svi_latency_pack(&g->latency, &g->packed) == SVS_OK) /* else the one before is in the stats again */
+    if (svi_latency_pack(&g->latency, &g->packed) == SVS_OK)
         svi_stream_set_packed(s, "latency_buckets", g->packed.data, g->packed.size);
+    else /* no memory: the bytes of the previous ones are overwritten */
+        svi_stream_set_gauge(s, "latency_buckets", NAN);
     if (stats)
         g->since_stats = INFINITY;
 }

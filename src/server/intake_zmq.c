@@ -84,7 +84,7 @@ static struct svi_sender intake_zmq_sender(void *slot) {
     return from;
 }
 
-/* Routing ids are assigned by our socket, so a peer cannot choose whose part of the quota it shares. */
+/* By routing id. A peer may choose its own, and then share the part of another: the whole stays bounded. */
 static uint64_t intake_zmq_peer(void *slot) {
     struct svi_request *r = slot;
     return r->route_count > 0 ? svi_fnv(SVI_FNV_SEED, zmq_msg_data(&r->route[0]), zmq_msg_size(&r->route[0]))

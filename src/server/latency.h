@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "svmstream/error.h"
 
 #define SVI_LATENCY_STEPS 160 /* from 100 ns to more than a day */
@@ -26,7 +27,6 @@ struct svi_latency_buckets {
 void svi_latency_bucket(struct svi_latency_buckets *b, double seconds, int64_t messages);
 
 /* {bounds: [seconds], counts: [messages up to each bound, then all], sum: seconds}. SVS_NO_MEMORY. */
-struct svi_bytes;
 svs_code svi_latency_pack(const struct svi_latency_buckets *b, struct svi_bytes *out);
 
 /* Zero-initialised is empty. */

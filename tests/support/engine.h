@@ -88,6 +88,7 @@ static inline void speaker_take_up_again(struct speaker *f) {
 }
 
 static inline void speaker_close(struct speaker *f) {
+    svi_control_clear(&f->control);
     svi_stream_free(&f->e);
     assert_null(f->e);
     svi_bytes_clear(&f->deeds);

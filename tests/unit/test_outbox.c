@@ -1100,7 +1100,9 @@ static void test_scores(void **unused) {
 
 /* Whatever the messages hold, the process has the cursor of the last sample that it took. */
 static void cursor_of(int64_t i, char text[32]) {
-    snprintf(text, 32, i % 10 == 9 ? "" : "offset %lld", (long long)(1000 * i)); /* every tenth has none */
+    text[0] = '\0';
+    if (i % 10 != 9) /* every tenth has none */
+        snprintf(text, 32, "offset %lld", (long long)(1000 * i));
 }
 
 static bool is_place(const svs_outbox *box, int64_t next) {
