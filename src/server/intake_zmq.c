@@ -91,10 +91,14 @@ static uint64_t intake_zmq_peer(void *slot) {
                               : 0;
 }
 
-static bool intake_zmq_reply(struct svi_intake *in, void *slot, const void *bytes, size_t size) {
-    if (size <= SVI_REPLY_SMALL)
-        return svi_request_reply(in->own, slot, bytes, size);
+static __attribute__((noinline)) bool intake_zmq_reply_large(struct svi_intake *in, void *slot,
+                                                             const void *bytes, size_t size) {
     return svi_reply_quota_send(in->quota, intake_zmq_peer(slot), in->own, slot, bytes, size);
+}
+
+static bool intake_zmq_reply(struct svi_intake *in, void *slot, const void *bytes, size_t size) {
+    return size <= SVI_REPLY_SMALL ? svi_request_reply(in->own, slot, bytes, size)
+                                   : intake_zmq_reply_large(in, slot, bytes, size);
 }
 
 static bool intake_zmq_admits(const struct svi_intake *in, void *slot) {

@@ -102,6 +102,8 @@ static struct svi_open_map router_begin(struct svi_pack *p, struct svi_bytes *ou
 /* The scores that the message asked for, or why it does not get them. */
 static void reply_scores(struct svi_pack *p, const struct svi_envelope *env, const struct svi_receipt *r) {
     svs_error why;
+    if (env->reply == SVI_REPLY_PLAIN)
+        return;
     if (svi_envelope_check_reply(env, &why) != SVS_OK)
         svi_put_no_scores(p, &why);
     else if (r->scores)
