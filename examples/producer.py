@@ -10,7 +10,7 @@ With CURVE, from `svmstream curve new mine.key` and the server's public key (or 
 
 The process answers {op: hello, src} with the number that it wants next, and each message with the last number that it has taken.
 Samples stay in a list until they are acknowledged, and when the process keeps its state (hello tells its `delivery`) until they are
-on its disk (`durable`). When no answer comes for a second, or a gap is told, hello finds out where to go on; a process that was
+on its disk (`durable`). When no answer comes for a second, or a gap is reported, hello finds out where to go on; a process that was
 started again begins to count at 0, and gets all that is still in the list. Each message asks for its score, so that the prediction for
 a sample comes with its acknowledgement: no second socket is needed to learn and to predict. Each run has a name of its own: messages that an earlier
 run left on their way cannot be mistaken for its.
@@ -60,7 +60,7 @@ class Producer:
             if self.number is not None:
                 print(f"another process: {max(0, self.number - number)} acknowledged samples are gone with the one before", flush=True)
             self.resent += self.sent
-            self.number, self.sent = number, 0  # it counts anew
+            self.number, self.sent = number, 0  # it counts from there again
         self.resent += self.number + self.sent - number
         self.taken = self.sent = number - self.number
         self.release(reply)

@@ -545,15 +545,15 @@ static inline bool engine_publishes(const struct svi_engine *e, int64_t seen) {
 
 /* Is the score of the sample with this number needed, for an event or for a reply? */
 static inline bool engine_wants_score(const struct svi_engine *e, int64_t seen) {
-    return engine_publishes(e, seen) || e->asked;
+    return engine_publishes(e, seen) || e->scratch->asked;
 }
 
 /* The score of a sample for the reply alone: there is no novelty, and no event is due. */
 static __attribute__((noinline)) void engine_answer_score(struct svi_engine *e, const struct svi_message *m,
                                                           const svs_step *step) {
     const struct svi_alert_scores none = {0};
-    struct svi_score score = {.reply = e->asked};
-    e->asked->scored++;
+    struct svi_score score = {.reply = e->scratch->asked};
+    e->scratch->asked->scored++;
     svi_fill_score(e, m, step, &score);
     svi_publish_score(e, &score, &none);
 }
@@ -563,7 +563,7 @@ static __attribute__((noinline)) void engine_answer_score(struct svi_engine *e, 
 static __attribute__((noinline)) void engine_publish_outcome(struct svi_engine *e,
                                                              const struct svi_message *m,
                                                              const svs_step *step, bool published) {
-    const bool asked = e->asked, scored = published || asked;
+    const bool asked = e->scratch->asked, scored = published || asked;
     struct svi_score score;
     struct svi_alert_report report;
     struct svi_unlearned unlearned;
@@ -571,9 +571,9 @@ static __attribute__((noinline)) void engine_publish_outcome(struct svi_engine *
     if (scored)
         svi_fill_score(e, m, step, &score);
     score.published = published;
-    score.reply = e->asked;
+    score.reply = e->scratch->asked;
     if (asked)
-        e->asked->scored++;
+        e->scratch->asked->scored++;
     /* The members' scores are overwritten by the next sample, so such an event cannot wait. */
     const bool lasts = !scored || !score.event.as.score.members;
     if (lasts && !svi_rules_pending(e->rules) && svi_engine_queue(e, m, scored ? &score : NULL))
@@ -607,7 +607,7 @@ static inline void engine_publish_score(struct svi_engine *e, const struct svi_m
         e->next_score += e->s->scores;
     if (published || !svi_alert_stage_idle(e->novelty))
         engine_publish_outcome(e, m, step, published);
-    else if (e->asked)
+    else if (e->scratch->asked)
         engine_answer_score(e, m, step);
 }
 
@@ -944,13 +944,13 @@ static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *en
 /* A label, a forget, or a sample that was left out has no score. */
 static __attribute__((noinline)) void engine_answer_nothing(struct svi_engine *e) {
     svi_engine_settle(e); /* the scores of the samples before it come first */
-    svi_reply_scores_nothing(e->asked);
+    svi_reply_scores_nothing(e->scratch->asked);
 }
 
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err) {
     struct svi_message m;
     bool named = false;
-    const int64_t scored = e->asked ? e->asked->scored : 0;
+    const int64_t scored = e->scratch->asked ? e->scratch->asked->scored : 0;
     env->order = &e->columns;
     svi_engine_note_held(e); /* a command may have removed a sample since the last row */
     svs_code code = svi_envelope_next(env, &e->schema, &m, err);
@@ -961,7 +961,7 @@ svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env,
     if (code != SVS_OK || named)
         return code;
     code = engine_take(e, &m, now, err);
-    if (e->asked && code == SVS_OK && e->asked->scored == scored)
+    if (e->scratch->asked && code == SVS_OK && e->scratch->asked->scored == scored)
         engine_answer_nothing(e);
     return code;
 }

@@ -51,8 +51,9 @@ struct svi_engine_scratch {
     struct svi_figure quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
     struct svi_member_scores members; /* their scores of the sample at hand */
     struct svi_shared_scratch novelty;
-    struct svi_shape_scratch row; /* of the sample at hand; empty: each engine has its own */
-    double *stack;                /* of the sample at hand, for a key's stack; NULL: there are none */
+    struct svi_shape_scratch row;   /* of the sample at hand; empty: each engine has its own */
+    double *stack;                  /* of the sample at hand, for a key's stack; NULL: there are none */
+    struct svi_reply_scores *asked; /* receives the scores of the message at hand; NULL: nobody asked */
 };
 
 /* For engines with these settings, of keys or not. NULL: SVS_NO_MEMORY. */
@@ -125,7 +126,6 @@ struct svi_engine {
     uint64_t epoch;
     svi_sink *sink;
     void *user;
-    struct svi_reply_scores *asked; /* receives the scores of the message at hand; NULL: nobody asked */
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* max_classes scores of the host, where there is a bank */
@@ -185,10 +185,10 @@ static inline void svi_engine_receive_shared(struct svi_engine *e, const struct 
         e->stack->said = said;
 }
 
-/* The outcomes of the next elements are collected in `asked` as well; NULL: nowhere. It is complete after
- * svi_engine_settle. The state does not depend on it. */
-static inline void svi_engine_ask(struct svi_engine *e, struct svi_reply_scores *asked) {
-    e->asked = asked;
+/* The outcomes of the next elements that an engine takes with this scratch are collected in `asked` as well;
+ * NULL: nowhere. It is complete after svi_engine_settle. The state does not depend on it. */
+static inline void svi_engine_ask(struct svi_engine_scratch *s, struct svi_reply_scores *asked) {
+    s->asked = asked;
 }
 
 /* Samples of the id to forget that the bank of all keys held. */

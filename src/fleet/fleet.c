@@ -467,9 +467,9 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
         e = f->stream.root;
     } else {
         svi_engine_receive_shared(e, said);
-        svi_engine_ask(e, r->scores);
+        svi_engine_ask(e->scratch, r->scores);
         code = svi_engine_take_element(e, env, now, &err);
-        svi_engine_ask(e, NULL);
+        svi_engine_ask(e->scratch, NULL);
         svi_engine_receive_shared(e, NULL);
     }
     if (code == SVS_OK)

@@ -106,7 +106,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
      * again, for commands and passing time. */
     svi_engine_send_to(t->engine, worker_sink, t);
     svi_engine_receive_shared(t->engine, &t->said);
-    svi_engine_ask(t->engine, receipt.scores);
+    svi_engine_ask(scratch, receipt.scores);
     t->code = svi_engine_use_scratch(t->engine, scratch, &t->error);
     if (t->code == SVS_OK)
         t->code = svi_engine_take_element(t->engine, &env, t->now, &t->error);
@@ -117,7 +117,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     svi_fleet_figures(t->engine, &t->figures);
     t->time = t->engine->time;
     t->error.code = t->code;
-    svi_engine_ask(t->engine, NULL);
+    svi_engine_ask(scratch, NULL);
     svi_engine_receive_shared(t->engine, NULL);
     svi_engine_send_to(t->engine, svi_fleet_key_sink, t->entry);
 }

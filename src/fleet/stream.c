@@ -33,7 +33,7 @@
 static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct svi_arrival *a,
                          struct svi_receipt *r, svs_error *err) {
     svs_code code = a->skip < a->count ? svi_engine_match_columns(s->root, env, err) : SVS_OK;
-    svi_engine_ask(s->root, r->scores);
+    svi_engine_ask(s->root->scratch, r->scores);
     for (int64_t i = 0; i < a->count && code == SVS_OK; i++, svi_stream_mutes_time(s, s->root->time)) {
         svs_error why;
         why.text[0] = '\0';
@@ -51,7 +51,7 @@ static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct s
         if (one != SVS_OK)
             svi_engine_refuse_input(s->root, env, false, one, &why, a->now, r);
     }
-    svi_engine_ask(s->root, NULL);
+    svi_engine_ask(s->root->scratch, NULL);
     return code;
 }
 
