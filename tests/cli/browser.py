@@ -54,6 +54,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "HeapProfiler"):
             self.call(domain + ".enable")
+        self.call("Performance.enable", timeDomain="threadTicks")  # times of the CPU, which other programs do not lengthen
 
     def __enter__(self):
         return self
@@ -190,6 +191,10 @@ class Browser:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as f:
             f.write(base64.b64decode(data))
+
+    def worked(self):
+        """Seconds of CPU that the page's own thread has taken."""
+        return next(m["value"] for m in self.call("Performance.getMetrics")["metrics"] if m["name"] == "TaskDuration")
 
     def heap(self):
         """Bytes of the page's objects after a collection."""

@@ -123,6 +123,8 @@ const page = {};
     page.seconds = (x) => {
         if (!known(x))
             return "–";
+        if (x === 0)
+            return "0 s";
         if (x < 1e-3)
             return Number((1e6 * x).toPrecision(2)) + " µs";
         if (x < 1)
@@ -153,7 +155,7 @@ const page = {};
     page.moment = (t, seconds) => {
         if (!known(t))
             return "–";
-        const clock = seconds ? page.second(t) : page.clock(t), now = Date.now() / 1000;
+        const clock = seconds ? page.second(t) : page.clock(t), now = page.now();
         if (dated(t) === dated(now))
             return clock;
         return (Math.abs(now - t) < 180 * 86400 ? day(t) : dated(t)) + ", " + clock;

@@ -32,7 +32,7 @@
             byKey: "Each key has a surprise and a level of its own. Their alerts are the bands here.",
             lines: [
                 {name: () => "largest in the step", column: mapped("low", "smallest_p", surprise), colour: 1},
-                {name: () => "level of an alert", column: pick("values", "alert_level"), colour: 2, dash: [7, 4]},
+                {name: () => "level of an alert", column: pick("values", "alert_level"), colour: 2, dash: [7, 4], newest: true},
             ],
         },
         {
@@ -76,7 +76,7 @@
         context.font = "600 10px system-ui, sans-serif";
         context.textBaseline = "top";
         for (const alert of alerts) {
-            const begin = 1000 * alert.opened, end = page.known(alert.closed) ? 1000 * alert.closed : Math.max(Date.now(), begin);
+            const begin = 1000 * alert.opened, end = 1000 * page.alertEnd(alert);
             if (end < first || begin > last)
                 continue;
             const left = Math.max(graph.toDomXCoord(begin), area.x), right = Math.min(graph.toDomXCoord(end), area.x + area.w);
@@ -143,11 +143,13 @@
         }
     };
 
+    /* A line with `newest` counts by its newest value alone: the level of an alert begins in the thousands and would flatten all else. */
     const range = (chart, rows) => {
         let low = Infinity, high = -Infinity;
-        for (const row of rows)
+        const ends = chart.lines.map((line, i) => (line.newest ? rows.findLastIndex((row) => row[i + 1] !== null) : -1));
+        for (const [j, row] of rows.entries())
             for (let i = 1; i < row.length; i++)
-                if (row[i] !== null) {
+                if (row[i] !== null && (!chart.lines[i - 1].newest || j === ends[i - 1])) {
                     low = Math.min(low, row[i]);
                     high = Math.max(high, row[i]);
                 }
@@ -253,7 +255,7 @@
             const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b));
             return line.name(chart.view) + ": " + [values.at(-1), low, high].map((x, j) => ["now ", "lowest ", "highest "][j] + chart.value(x, chart.view)).join(", ");
         });
-        const inside = chart.bands ? chart.view.bands.filter((a) => chart.bands(a) && a.opened < to && !(a.closed < from)).length : 0;
+        const inside = chart.bands ? chart.view.bands.filter((a) => chart.bands(a) && a.opened < to && page.alertEnd(a) >= from).length : 0;
         return page.moment(from) + " to " + page.moment(to) + ". " + parts.join("; ") + (chart.bands ? "; alerts in this time: " + inside : "") +
             ". Arrow keys move through the time, plus and minus zoom, Escape follows the stream.";
     };
@@ -290,6 +292,14 @@
                 chart.graph?.setSelection(row);
         }
         readouts(view);
+    };
+
+    page.closeCharts = (view) => {
+        for (const chart of view.charts) {
+            clearTimeout(chart.settle);
+            widths.unobserve(chart.plot);
+            chart.graph?.destroy();
+        }
     };
 
     /* Other colours: after a change of theme, and for print. */

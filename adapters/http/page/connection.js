@@ -13,7 +13,23 @@
     const PATIENCE = 8000; // milliseconds that a request may take
     const MOST_PENDING = 4 << 20; // characters of one event; a longer one ends the connection
 
-    const state = {lostSince: 0, token: ""};
+    const SILENCE = 45000; // of events: comments arrive every 15 s, so after this the connection is dead
+
+    /* The server's clock: that of the viewer may be hours off, and all figures have the server's times. Each answer carries its
+     * time in whole seconds, so it bounds the difference of the clocks from both sides; the bounds of all answers together are
+     * much closer than a second. Bounds that exclude each other mean that a clock was set: they begin with this answer then. */
+    const clock = {low: -Infinity, high: Infinity};
+    const compare = (response, sent) => {
+        const second = Date.parse(response.headers.get("Date") || "");
+        if (!page.known(second))
+            return;
+        const low = second - Date.now(), high = second + 1000 - sent, disjoint = low > clock.high || high < clock.low;
+        clock.low = disjoint ? low : Math.max(clock.low, low);
+        clock.high = disjoint ? high : Math.min(clock.high, high);
+    };
+    page.now = () => (Date.now() + (page.known(clock.low) && !(clock.low <= 0 && clock.high >= 0) ? (clock.low + clock.high) / 2 : 0)) / 1000;
+
+    const state = {lostSince: 0, token: "", refused: false}; // refused: nothing is asked until there is another token
     try {
         state.token = sessionStorage.getItem("token") || "";
     } catch { /* a browser may forbid it: the token lasts as long as the page then */
@@ -24,6 +40,7 @@
 
     page.useToken = (token) => {
         state.token = token;
+        state.refused = false;
         try {
             sessionStorage.setItem("token", token);
         } catch { /* as above */
@@ -45,7 +62,7 @@
     };
 
     page.request = async (method, path, body) => {
-        const end = new AbortController(), timer = setTimeout(() => end.abort(), PATIENCE);
+        const end = new AbortController(), timer = setTimeout(() => end.abort(), PATIENCE), sent = Date.now();
         let response;
         try {
             const type = body === undefined ? {} : {"Content-Type": "application/json"};
@@ -54,8 +71,11 @@
                 signal: end.signal, cache: "no-store", credentials: "omit",
             });
             state.lostSince = 0;
-            if (response.status === 401)
+            compare(response, sent);
+            if (response.status === 401) {
+                state.refused = true; // each attempt more would count against this address
                 page.onToken();
+            }
             if (!response.ok)
                 throw await problem(response);
             return response.status === 204 ? {} : await response.json();
@@ -113,11 +133,12 @@
             deliver(kind, JSON.parse(data.join("\n")));
     };
 
-    const read = async (response, deliver) => {
+    const read = async (response, deliver, end) => {
         const reader = response.body.getReader(), decoder = new TextDecoder();
         let pending = "";
         for (;;) {
-            const {done, value} = await reader.read();
+            const timer = setTimeout(() => end.abort(), SILENCE);
+            const {done, value} = await reader.read().finally(() => clearTimeout(timer));
             if (done)
                 return;
             pending = (pending + decoder.decode(value, {stream: true})).replace(/\r\n?/g, "\n");
@@ -139,6 +160,8 @@
     page.listen = async (path, deliver, again) => {
         for (let pause = 500, first = true;; first = false) {
             await seen();
+            while (state.refused)
+                await new Promise((resolve) => setTimeout(resolve, 500));
             const end = new AbortController();
             const stop = () => document.hidden && end.abort();
             document.addEventListener("visibilitychange", stop);
@@ -147,11 +170,12 @@
                 const response = await fetch(path, {
                     headers: headers({Accept: "text/event-stream", ...last}), signal: end.signal, cache: "no-store", credentials: "omit",
                 });
+                state.refused = state.refused || response.status === 401;
                 if (response.ok) {
                     pause = 500;
                     if (!first)
                         again();
-                    await read(response, deliver);
+                    await read(response, deliver, end);
                 }
             } catch { /* the next turn tries again */
             } finally {

@@ -9,7 +9,7 @@
 "use strict";
 
 (() => {
-    const KEPT = 80, SHOWN = 6;
+    const KEPT = 200, SHOWN = 6;
     const nameOf = (a) => [a.key ?? "", a.epoch ?? "", a.alert].join("/");
     const rank = {serious: 3, warning: 2, notice: 1};
 
@@ -23,6 +23,11 @@
 
     const severity = (a) => (rank[a.severity] ? a.severity : "quality"); // alerts of quality have none
 
+    /* Alerts have the times of their samples. Samples of an old log lie before the stream's own beginning (its epoch, in
+     * microseconds): an alert of them that is open has not lasted until now, but until its newest event. */
+    const replayed = (a) => page.known(a.epoch) && a.opened < a.epoch / 1e6 - 3600;
+    page.alertEnd = (a) => (page.known(a.closed) ? a.closed : Math.max(replayed(a) ? a.ts ?? a.opened : page.now(), a.opened));
+
     const bands = (view) => {
         const all = new Map([...view.alerts.past, ...view.alerts.byName.values()].map((a) => [nameOf(a), a]));
         view.bands = [...all.values()].filter((a) => page.known(a.opened)).sort((a, b) => a.opened - b.opened);
@@ -30,6 +35,7 @@
 
     const bounded = (view) => {
         const list = sorted(view);
+        view.alerts.older = view.alerts.older || list.length > KEPT;
         for (const old of list.slice(KEPT))
             view.alerts.byName.delete(nameOf(old));
     };
@@ -41,6 +47,7 @@
         const answer = await page.get("/alerts", {stream: view.name, limit: KEPT});
         if (turn !== view.alerts.asked)
             return void setTimeout(() => (view.alerts.due = 0)); // an event overtook it
+        view.alerts.older = answer.more;
         view.alerts.byName = new Map(answer.alerts.filter((a) => a.kind !== "mute").map((a) => [nameOf(a), folded(a)]));
         bounded(view);
         page.drawAlerts(view);
@@ -69,9 +76,9 @@
         if (!a || e.state === "open")
             known.set(name, {...e, opened: e.ts, closed: null, verdict: a?.verdict ?? null, updates: 0});
         else if (e.state === "close")
-            Object.assign(a, {state: "closed", closed: e.ts, closing: e.text});
+            Object.assign(a, {state: "closed", ts: e.ts, closed: e.ts, closing: e.text});
         else
-            Object.assign(a, {text: e.text, severity: e.severity ?? a.severity, updates: (Number(a.updates) || 0) + 1,
+            Object.assign(a, {ts: e.ts, text: e.text, severity: e.severity ?? a.severity, updates: (Number(a.updates) || 0) + 1,
                 keys: e.keys ?? a.keys, key_alerts: e.key_alerts ?? a.key_alerts, keys_count: e.keys_count ?? a.keys_count});
         bounded(view);
         page.drawAlerts(view);
@@ -217,7 +224,7 @@
         }}, "Mute …"));
         if (page.known(alert.opened))
             actions.append(page.make("button", {type: "button", onclick: () => {
-                const end = page.known(alert.closed) ? alert.closed : Date.now() / 1000, pad = Math.max(0.3 * (end - alert.opened), 60);
+                const end = page.alertEnd(alert), pad = Math.max(0.3 * (end - alert.opened), 60);
                 page.time.look(alert.opened - pad, end + pad);
             }}, "Show in the charts"));
         const verdict = typeof alert.verdict === "boolean";
@@ -288,11 +295,24 @@
         page.reconcile(panel.querySelector(".alert-list"), shown, nameOf, (a) => makeItem(view, a), updateItem);
         page.show(panel.querySelector(".empty"), !list.length);
         page.set(panel.querySelector(".empty"), "No alerts so far. Each alert of this stream is listed here, with the values that caused it.");
+        const old = list.filter(replayed), notes = [];
+        if (old.length)
+            notes.push((old.length === 1 ? "One alert has the time of its sample, " : old.length + " alerts have the times of their samples, ") +
+                [...new Set([Math.min(...old.map((a) => a.opened)), Math.max(...old.map(page.alertEnd))].map((t) => page.moment(t)))].join(" to ") +
+                ", before this stream began: the charts show " + (old.length === 1 ? "it" : "them") + " at that time (Show in the charts).");
+        if (view.alerts.older)
+            notes.push("Only " + list.length + " alerts are listed here; GET /alerts and GET /history/alerts have the older ones.");
+        page.set(panel.querySelector(".note"), notes.join(" "));
         const more = panel.querySelector(".more button");
         page.show(more, list.length > shown.length);
         page.set(more, "Show " + (list.length - shown.length) + " more");
         page.set(panel.querySelector("h3"), "Alerts" + (open ? ": " + open + " open" : list.length ? ": none open" : ""));
         bands(view);
+    };
+
+    page.closeAlerts = (view) => {
+        for (const item of view.node.querySelectorAll(".alert-list > li"))
+            item.closed();
     };
 
     page.moreAlerts = (view) => {
@@ -302,7 +322,7 @@
 
     /* A click on a band opens its alert. */
     page.alertAt = (view, t, fits) => {
-        const found = fits && sorted(view).find((a) => fits(a) && a.opened <= t && (!page.known(a.closed) || a.closed >= t));
+        const found = fits && sorted(view).find((a) => fits(a) && a.opened <= t && page.alertEnd(a) >= t);
         if (!found)
             return;
         view.alerts.shown = Math.max(view.alerts.shown, sorted(view).indexOf(found) + 1);

@@ -84,34 +84,14 @@
 
     const bar = () => page.make("li", {}, page.make("span", {class: "name"}, page.make("bdi", {})), page.make("span", {class: "track", "aria-hidden": "true"}, page.make("i", {})), page.make("span", {class: "figure"}));
 
-    const KEPT_FOR = 600, APART = 60; // seconds that weights are compared over, and between two that are kept
-    const MOST_WEIGHTS = 20000;
+    const SINCE = 600; // seconds that weights are compared over
 
-    /* Keeps the weights of now, a minute apart, and returns the oldest ones that are comparable: those of the same model. */
-    const before = (view, model, weights) => {
-        const t = Date.now() / 1000, of = [model.method, model.window, model.classes.length].join();
-        if (view.weightsOf !== of)
-            Object.assign(view, {weightsOf: of, weights: []});
-        while (view.weights.length > 1 && t - view.weights[0].t > KEPT_FOR)
-            view.weights.shift();
-        if (!view.weights.length || t - view.weights.at(-1).t >= APART)
-            view.weights.push({t, rows: weights.map((row) => Float64Array.from(row))});
-        return view.weights[0];
-    };
-
-    const takeModel = (view, model) => {
-        const panel = view.node.querySelector(".weights"), rows = model.W || [], old = before(view, model, rows), moved = [];
-        rows.forEach((row, k) => row.forEach((now, j) => {
-            const change = now - (old.rows[k]?.[j] ?? 0); // a feature that is new began with 0
-            if (now !== 0 || change !== 0)
-                moved.push({feature: model.features?.[j] ?? "column " + j, class: rows.length > 1 ? model.classes[k] : model.classes[1], now, change});
-        }));
-        const still = moved.every((w) => w.change === 0), size = (w) => Math.abs(still ? w.now : w.change);
-        moved.sort((a, b) => size(b) - size(a));
-        const age = Date.now() / 1000 - old.t;
-        drawWeights(view, moved.slice(0, 10), "No weights yet: they begin with the first labels.");
-        page.set(panel.querySelector(".note"), !moved.length ? "" : still && age < 1 ? "Score per unit of the feature. Their changes are kept from now on." : still ? "Score per unit of the feature. None has moved since this page keeps them, for " + page.seconds(age) + "."
-            : "Score per unit of the feature, and its change in the last " + page.seconds(age) + ", which the bar shows.");
+    const takeWeights = (view, answer) => {
+        const moved = answer.weights.map((w) => ({...w, change: w.now - (w.before ?? 0)})); // a feature that is new began with 0
+        const still = moved.every((w) => w.change === 0), age = page.seconds(Math.round(answer.to - answer.from));
+        drawWeights(view, moved, "No weights yet: they begin with the first labels.");
+        page.set(view.node.querySelector(".weights .note"), !moved.length ? "" : "Score per unit of the feature" +
+            (!(answer.to > answer.from) ? "; there is no earlier model to compare with yet." : still ? ". None has moved in " + age + "." : ", and its change in " + age + ", which the bar shows."));
     };
 
     const drawWeights = (view, moved, empty) => {
@@ -211,18 +191,15 @@
 
     const banked = (view) => !keyed(view) && ["bank", "linear"].includes(view.status?.serving);
 
-    const few = (view) => (view.status.d || 0) * Math.max(view.status.classes || 1, 1) <= MOST_WEIGHTS;
-    const weighed = (view) => !keyed(view) && view.status.learned > 0 && few(view);
+    const weighed = (view) => !keyed(view) && view.status.learned > 0;
     const noWeights = (view) => {
         page.set(view.node.querySelector(".weights .note"), "");
         drawWeights(view, [], keyed(view) ? "Each key has weights of its own: svmstream model show --key NAME prints them."
-            : !learns(view) ? "Nothing is learned here (method none)."
-            : few(view) ? "No weights yet: they begin with the first labels."
-                : "Too many weights to compare here (more than " + page.count(MOST_WEIGHTS) + "): svmstream model show prints them.");
+            : !learns(view) ? "Nothing is learned here (method none)." : "No weights yet: they begin with the first labels.");
     };
 
     const PANELS = [
-        {every: 5000, path: "/model", query: {}, draw: takeModel, refused: refusal("weights"), fits: weighed, without: noWeights},
+        {every: 5000, path: "/weights", query: {since: SINCE, limit: 10}, draw: takeWeights, refused: refusal("weights"), fits: weighed, without: noWeights},
         {every: 15000, path: "/bank", query: {brief: true}, draw: withBank, refused: noBank,
             fits: (view) => banked(view) && view.status.learned > 0, without: (view) => noBank(view, {code: "unavailable"})},
         {every: 4000, path: "/errors", query: {}, draw: (view, answer) => drawErrors(view, answer.errors || []), refused: refusal("errors"), fits: () => true},

@@ -14,10 +14,12 @@
     const RANGES = [["10 min", 600], ["1 h", 3600], ["6 h", 21600], ["1 day", 86400], ["7 days", 604800], ["all", 0]];
     const SHORTEST = 10; // seconds that can be shown
 
-    const now = () => Date.now() / 1000;
+    const LENGTHS = [60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 172800]; // of a window that is not filled yet
 
-    /* span: seconds shown while live, 0 all; oldest: the first time for which any stream has figures. */
-    const time = {live: true, span: 600, from: 0, to: 0, oldest: 0, changed: []};
+    const now = () => page.now();
+
+    /* span: seconds shown while live, 0 all; oldest: the first time for which any stream has figures, first: that within span. */
+    const time = {live: true, span: 600, from: 0, to: 0, oldest: 0, first: 0, changed: []};
     page.time = time;
     time.ranges = RANGES;
 
@@ -25,8 +27,13 @@
         if (!time.live)
             return [time.from, time.to];
         const to = now();
-        return [time.span ? to - time.span : Math.min(time.oldest || to - 600, to - 600), to];
+        if (!time.span)
+            return [Math.min(time.oldest || to - 600, to - LENGTHS[0]), to];
+        return [to - Math.min(time.span, (time.first && LENGTHS.find((l) => l >= to - time.first)) || time.span), to];
     };
+
+    /* A stream that has just begun fills a sliver of its window: the window grows with it, in steps, until it has its length. */
+    time.growing = () => time.live && time.span > 0 && time.first > now() - time.span + 5;
 
     const notify = () => {
         for (const f of time.changed)
@@ -35,6 +42,7 @@
 
     time.follow = (span) => {
         time.live = true;
+        time.first = 0;
         if (span !== undefined)
             time.span = span;
         notify();
@@ -49,6 +57,8 @@
 
     time.move = (part) => {
         const [from, to] = time.window(), width = to - from;
+        if (time.live && part > 0)
+            return;
         if (part > 0 && to + part * width >= now())
             return time.span && Math.abs(width - time.span) > 1 ? time.look(now() - width, now()) : time.follow();
         time.look(from + part * width, to + part * width);
@@ -118,6 +128,9 @@
         }
     };
 
+    /* The first time for which a figure is known, 0 without any. */
+    const begun = (answer) => answer.t[Math.min(...Object.values(answer.values).map((c) => c.findIndex(page.known)).filter((i) => i >= 0))] || 0;
+
     const fetched = async (series, turn) => {
         const [from, to] = time.window();
         const last = series.held.t.at(-1);
@@ -125,16 +138,19 @@
             const more = await page.get("/history", {stream: series.stream, from: last, step: series.held.step});
             if (turn !== series.asked)
                 return false;
-            series.held = page.append(series.held, more, from - series.held.step);
+            series.held = page.append(series.held, more, (time.span ? to - time.span : from) - series.held.step);
         } else {
-            const all = time.live && !time.span;
-            const query = {stream: series.stream, from: all ? 0 : from};
+            const all = time.live && !time.span, begin = time.live ? to - time.span : from;
+            const query = {stream: series.stream, from: all ? 0 : begin};
             const answer = await page.get("/history", time.live ? query : {...query, to});
             if (turn !== series.asked)
                 return false;
             series.held = page.append(empty(), answer, 0);
-            if (all && answer.t.length)
-                time.oldest = time.oldest ? Math.min(time.oldest, answer.t[0]) : answer.t[0];
+            const first = begun(answer);
+            if (all && first)
+                time.oldest = time.oldest ? Math.min(time.oldest, first) : first;
+            if (time.live && first)
+                time.first = time.first ? Math.min(time.first, first) : first;
             series.whole = true;
         }
         series.due = time.live ? Date.now() + 1000 * Math.min(Math.max(series.held.step / 4, 0.9), 60) : Infinity;

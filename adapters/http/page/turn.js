@@ -69,9 +69,15 @@
             page.noKeys(view);
     };
 
+    let drawnWidth = 0; // seconds: where it changes, the charts of all streams follow at once
+
     const curves = async (view) => {
         if (await page.refresh(view.series)) {
-            page.drawCharts(view);
+            const [from, to] = page.time.window(), other = Math.abs(to - from - drawnWidth) > 0.5;
+            drawnWidth = to - from;
+            for (const v of page.views.values())
+                if (v === view || (other && v.open))
+                    page.drawCharts(v);
             if (!page.firstPicture) {
                 page.firstPicture = true;
                 performance.mark("first-picture");
@@ -79,8 +85,17 @@
         }
     };
 
+    const QUIET = 2.5; // seconds without an answer after which a stream is asked nothing; the server asks it once a second
+
+    const questions = async (view) => {
+        if (view.info.state !== "live" || page.now() - view.info.answered > QUIET)
+            return;
+        await figures(view); // first: where this one gets no answer, the others would not either
+        await Promise.all([page.askAlerts, page.askMutes, page.askPanels].map((f) => guarded(f(view))));
+    };
+
     /* Of a stream that does not answer there is the history alone. */
-    const update = (view) => Promise.all((view.info.state === "waiting" ? [] : view.info.state === "live" ? [curves, figures, page.askAlerts, page.askMutes, page.askPanels] : [curves]).map((f) => guarded(f(view))));
+    const update = (view) => (view.info.state === "waiting" ? Promise.resolve() : Promise.all([curves, questions].map((f) => guarded(f(view)))));
 
     const windowChanged = () => {
         drawTools();
@@ -134,8 +149,8 @@
         }
         for (const [name, view] of page.views)
             if (!streams.some((s) => s.stream === name)) { // a stream that was renamed: its address stood for its name
-                for (const chart of view.charts)
-                    chart.graph?.destroy();
+                page.closeCharts(view);
+                page.closeAlerts(view);
                 visible.unobserve(view.node);
                 view.node.remove();
                 page.views.delete(name);
@@ -191,7 +206,7 @@
     };
 
     page.turn = async () => {
-        if (turning || document.hidden)
+        if (turning || document.hidden || page.connection.refused)
             return;
         turning = true;
         try {
@@ -205,6 +220,7 @@
             page.show(find("history"), answer.history?.ok === false);
             page.set(find("history"), "The history is not complete: " + (answer.history?.reason || "its file failed") + ".");
             takeStreams(answer);
+            drawTools();
             await Promise.all([...page.views.values()].filter((v) => v.open && v.seen && v.info.state !== "waiting").map(update));
         } catch (error) {
             lost = lost || Boolean(error.lost);
@@ -242,7 +258,7 @@
         for (const b of find("ranges").children)
             page.attribute(b, "aria-pressed", String(live && Number(b.dataset.span) === span));
         page.attribute(document.querySelector("#moves .live"), "aria-pressed", String(live));
-        page.set(find("shown"), live ? "live" : page.moment(from, to - from < 3600) + " to " + page.moment(to, to - from < 3600));
+        page.set(find("shown"), live ? "live" + (page.time.growing() ? ", figures begin at " + page.moment(page.time.first) : "") : page.moment(from, to - from < 3600) + " to " + page.moment(to, to - from < 3600));
         find("shown").classList.toggle("is-live", live);
     };
 
