@@ -196,6 +196,8 @@ static void cache_see(svi_key_cache *c, uint64_t number) {
     MDB_val key = {sizeof number, &number}, value;
     if (cache_read(c) == 0 && mdb_get(c->reader, c->table, &key, &value) == 0)
         cache_saw(c, &value);
+    else /* a transaction that failed states no reason any more */
+        cache_stop_reading(c);
 }
 
 /* Before `items` are read or written: unmaps the pages if their number could exceed the bound. `touched`
@@ -300,8 +302,10 @@ svs_code svi_key_cache_get(svi_key_cache *c, uint64_t number, const uint8_t **by
     int error = cache_read(c);
     if (!error)
         error = mdb_get(c->reader, c->table, &key, &value);
-    if (error)
+    if (error) {
+        cache_stop_reading(c);
         return fail_cache(err, c, "read", error);
+    }
     cache_saw(c, &value);
     uint64_t check;
     *bytes = value.mv_data;
