@@ -3,9 +3,11 @@
  *
  * The list is brought up to date first. Where the stream does not answer, what is known is given, with
  * `complete` false. With ?events=true the plain events come from the stream, in order. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "alert_list.h"
@@ -170,18 +172,24 @@ static void alerts_relay(struct exchange *x, struct http_stream *s, const struct
     svi_bytes_clear(&request);
 }
 
+/* Digits alone: strtoull would take a sign as well. */
+static bool alerts_epoch(const char *text, uint64_t *epoch) {
+    errno = 0;
+    *epoch = strtoull(text, NULL, 10);
+    return *text && !text[strspn(text, "0123456789")] && errno == 0;
+}
+
 void http_alerts_get(struct exchange *x, struct http_app *app) {
     struct alerts_question question = {.x = x, .app = app, .limit = LIMIT}, *q;
     const char *key = http_exchange_query(x, "key"), *epoch = http_exchange_query(x, "epoch");
     bool events = false;
-    int length = 0;
     if (!(question.stream = http_relay_stream(x, app->streams, false)) ||
         !http_relay_integer(x, "since", 0, INT64_MAX, &question.since) ||
         !http_relay_integer(x, "limit", 0, LIMIT_MAX, &question.limit) ||
         !http_relay_integer(x, "offset", 0, INT64_MAX / 2, &question.offset) ||
         !http_relay_switch(x, "open", &question.open) || !http_relay_switch(x, "events", &events))
         return;
-    if (epoch && (sscanf(epoch, "%" SCNu64 "%n", &question.epoch, &length) != 1 || epoch[length])) {
+    if (epoch && !alerts_epoch(epoch, &question.epoch)) {
         http_exchange_problem(x, 400, "invalid", "epoch=%.40s: it is to be that of an answer", epoch);
         return;
     }

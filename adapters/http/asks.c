@@ -29,6 +29,7 @@ const char http_why_full[] = "too many requests wait for the stream";
 const char http_why_timeout[] = "the stream has not answered in time";
 const char http_why_unsent[] = "the stream has not taken the request in time";
 const char http_why_broken[] = "the connection to the stream broke before it answered";
+const char http_why_foreign[] = "what answers there is no stream of svmstream: its reply cannot be read";
 
 struct http_ask {
     struct http_ask *next;
@@ -37,7 +38,7 @@ struct http_ask {
     double due; /* svi_monotonic */
     bool sent;
     size_t size;
-    uint8_t bytes[]; /* the request; of no use once it was sent */
+    uint8_t bytes[]; /* the request; once it was sent only its form counts */
 };
 
 /* A failing attempt to connect is repeated by libzmq; here only what follows a complete connection counts. */
@@ -102,7 +103,7 @@ static void asks_finish(struct http_ask *ask, const void *reply, size_t size, co
 
 /* Ends all that are under way. Those that were not sent yet go to the next connection, or run out of time.
  * The list is cut off first: `done` may add to it. */
-static void asks_break(struct http_asks *a) {
+static void asks_break(struct http_asks *a, const char *why) {
     struct http_ask *ask = a->first, *const kept = a->unsent;
     a->first = kept;
     a->flying = 0;
@@ -111,7 +112,7 @@ static void asks_break(struct http_asks *a) {
     while (ask != kept) {
         struct http_ask *next = ask->next;
         *a->bytes -= ask->size;
-        asks_finish(ask, NULL, 0, http_why_broken);
+        asks_finish(ask, NULL, 0, why);
         ask = next;
     }
 }
@@ -119,7 +120,7 @@ static void asks_break(struct http_asks *a) {
 void http_asks_close(struct http_asks *a) {
     if (!a->setting)
         return;
-    asks_break(a);
+    asks_break(a, http_why_broken);
     while (a->first) {
         struct http_ask *ask = asks_pop(a);
         asks_finish(ask, NULL, 0, http_why_absent);
@@ -184,8 +185,22 @@ double http_asks_due(const struct http_asks *a) {
     return due;
 }
 
-/* A reply that is neither JSON nor one whole msgpack object comes from another program: the connection is
- * given up like a broken one. */
+static bool asks_is_json(const uint8_t *bytes, size_t size) {
+    return size > 0 && (*bytes == '{' || *bytes == '[');
+}
+
+/* A request in msgpack has its reply in msgpack. Whether one in JSON makes sense is seen by its reader. */
+static bool asks_is_reply(const struct http_ask *ask, const uint8_t *bytes, size_t size) {
+    struct svi_item head;
+    if (asks_is_json(bytes, size))
+        return asks_is_json(ask->bytes, ask->size);
+    if (svi_msgpack_check(bytes, size, SVI_WALK_MAX, NULL) != SVS_OK)
+        return false;
+    svi_item_read(bytes, &head);
+    return head.type == SVI_MAP;
+}
+
+/* A reply that cannot be one comes from another program: the connection is given up like a broken one. */
 static void asks_receive(struct http_asks *a) {
     zmq_msg_t m;
     zmq_msg_init(&m);
@@ -196,9 +211,8 @@ static void asks_receive(struct http_asks *a) {
         }
         const uint8_t *bytes = zmq_msg_data(&m);
         const size_t size = zmq_msg_size(&m);
-        const bool json = size > 0 && (*bytes == '{' || *bytes == '[');
-        if (a->flying == 0 || (!json && svi_msgpack_check(bytes, size, SVI_WALK_MAX, NULL) != SVS_OK)) {
-            a->stale = true;
+        if (a->flying == 0 || !asks_is_reply(a->first, bytes, size)) {
+            a->stale = a->foreign = true;
             break;
         }
         a->pause = PAUSE_FIRST;
@@ -268,7 +282,8 @@ void http_asks_turn(struct http_asks *a, const zmq_pollitem_t *polled) {
         asks_disconnect(a);
         a->again = now + a->pause;
         a->pause = fmin(2 * a->pause, PAUSE_MAX);
-        asks_break(a);
+        asks_break(a, a->foreign ? http_why_foreign : http_why_broken);
+        a->foreign = false;
     }
     /* A failure here is a shortage of descriptors or memory: it is tried again. */
     if (a->stale && now >= a->again && asks_connect(a, &err) != SVS_OK) {

@@ -21,9 +21,10 @@ extern const char http_why_full[];    /* too many bytes wait already: it was not
 extern const char http_why_timeout[]; /* no answer in time; it may have been taken */
 extern const char http_why_unsent[];  /* its time was over before it could be sent */
 extern const char http_why_broken[]; /* the connection broke while it was under way; it may have been taken */
+extern const char http_why_foreign[]; /* what came back is no reply of a stream; it may have been taken */
 
-/* The reply: checked msgpack, or JSON where the request was JSON. NULL: there is none, and `why` is one of
- * the above. */
+/* The reply: a checked map of msgpack, or JSON, unchecked, and only where the request was JSON. NULL: there
+ * is none, and `why` is one of the above. */
 typedef void http_reply(void *user, const void *reply, size_t size, const char *why);
 
 struct http_ask;
@@ -38,6 +39,7 @@ struct http_asks {
     bool refused;                  /* the last handshake failed: keys */
     bool blocked;                  /* the socket accepts nothing now */
     bool stale;                    /* to be replaced at `again` */
+    bool foreign;                  /* and the reason is what came back */
     bool drained, monitor_drained; /* as in polled.h */
     double again, pause;
     struct http_ask *first, *unsent, *last; /* by age; those before `unsent` are under way */

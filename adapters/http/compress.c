@@ -12,12 +12,13 @@
 #define WORTH_BYTES 1400 /* below, an answer fits one packet anyway */
 #define LEVEL       4    /* of zlib: most of the gain, a third of the time of the default */
 #define LARGE_BYTES (256 * 1024)
+#define MAX_BYTES   (16 << 20) /* above, all other requests would wait for it too long */
 #define LEVEL_LARGE                                                                                          \
     1 /* half of the time again; what is large is numbers, of which the others gain 5 % more */
 #define GZIP_WINDOW (15 + 16)
 
 bool http_compress_pays(const char *type, size_t size) {
-    return size >= WORTH_BYTES && type &&
+    return size >= WORTH_BYTES && size <= MAX_BYTES && type &&
            (strncmp(type, "text/", 5) == 0 || strstr(type, "json") || strstr(type, "openmetrics"));
 }
 

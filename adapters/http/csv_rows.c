@@ -241,7 +241,8 @@ static svs_code csv_rows_one(struct csv_text *c, struct svi_bytes *out, svs_erro
     return svi_json_text(out, "}");
 }
 
-static svs_code csv_rows_all(struct csv_text *c, struct svi_bytes *out, int64_t *count, svs_error *err) {
+static svs_code csv_rows_all(struct csv_text *c, struct svi_bytes *out, int64_t most, int64_t *count,
+                             svs_error *err) {
     if (c->end - c->at >= 3 && memcmp(c->at, "\xef\xbb\xbf", 3) == 0)
         c->at += 3;
     csv_choose_separator(c);
@@ -259,6 +260,10 @@ static svs_code csv_rows_all(struct csv_text *c, struct svi_bytes *out, int64_t 
                             "line %lld: the rows up to here, with their names, have more than %d MiB: send "
                             "fewer at a time",
                             (long long)c->line, BYTES_MAX >> 20);
+        if (*count == most)
+            return svi_fail(err, SVS_LIMIT,
+                            "line %lld: the body has more than %lld rows: send fewer at a time",
+                            (long long)c->line, (long long)most);
         SVI_TRY(svi_json_text(out, *count > 0 ? "," : ""));
         SVI_TRY(csv_rows_one(c, out, err));
         ++*count;
@@ -269,12 +274,13 @@ static svs_code csv_rows_all(struct csv_text *c, struct svi_bytes *out, int64_t 
     return SVS_OK;
 }
 
-svs_code http_csv_rows(struct svi_bytes *out, const char *text, size_t size, int64_t *count, svs_error *err) {
+svs_code http_csv_rows(struct svi_bytes *out, const char *text, size_t size, int64_t most, int64_t *count,
+                       svs_error *err) {
     struct csv_text c = {
         .at = text, .end = text + size, .line = 1, .one_line = size == 0 || !memchr(text, '\n', size)};
     svi_fail_memory(err, "the rows");
     *count = 0;
-    const svs_code code = csv_rows_all(&c, out, count, err);
+    const svs_code code = csv_rows_all(&c, out, most, count, err);
     svi_bytes_clear(&c.cell);
     svi_bytes_clear(&c.names);
     svi_free(c.name);

@@ -349,7 +349,8 @@ static void http_server_complain(void *context, const char *format, va_list argu
     vsnprintf(text, sizeof text, format, arguments);
     text[strcspn(text, "\n")] = '\0';
     /* A client that leaves is no trouble. */
-    if (strstr(text, "closed by remote peer") || strstr(text, "detected connection closure"))
+    if (strstr(text, "closed by remote peer") || strstr(text, "detected connection closure") ||
+        strstr(text, "application error generating response")) /* which is how an event stream is ended */
         return;
     http_log_limited(&s->complaints, "%s%s", svi_escape(safe, sizeof safe, text, strlen(text)),
                      s->tls ? " (a client that speaks no TLS, or does not accept the certificate?)" : "");

@@ -54,26 +54,50 @@ static void posted_keep(struct posted *p, const void *bytes, size_t size) {
     p->scoreless = p->scoreless || svi_bytes_append(&p->scores, bytes, size) != SVS_OK;
 }
 
-/* Counts an element of `scores` by its first key. */
-static void posted_count(struct posted *p, const char *key, size_t length) {
+/* Counts an element of `scores` by its first key. True: it is the first that is refused. */
+static bool posted_count(struct posted *p, const char *key, size_t length) {
+    const bool refused = length == 5 && memcmp(key, "error", 5) == 0;
     if (length == 9 && memcmp(key, "duplicate", 9) == 0)
         p->duplicates++;
-    else if (length == 5 && memcmp(key, "error", 5) == 0)
-        p->refused++;
-    else
+    else if (!refused)
         p->accepted++;
+    p->refused += refused;
     p->score_count++;
+    return refused && p->refused == 1;
 }
 
-/* Returns the end of the array. It is long: each element is walked over once. */
-static const char *posted_scores_json(struct posted *p, const char *array) {
+/* Keeps the text `value` if it is the code or the reason of a refusal. */
+static void posted_note_json(struct svi_span key, const char *value, struct posted_reply *r) {
+    const size_t length = (size_t)(key.end - key.at);
+    struct svi_span raw;
+    svi_json_string_at(value, &raw);
+    if (length == 4 && memcmp(key.at, "code", 4) == 0)
+        posted_text(raw, r->code, sizeof r->code);
+    else if (length == 5 && memcmp(key.at, "error", 5) == 0)
+        posted_text(raw, r->reason, sizeof r->reason);
+}
+
+static void posted_reason_json(const char *object, struct posted_reply *r) {
+    for (const char *at = svi_json_first(object); at;) {
+        struct svi_span key;
+        const char *value = svi_json_key(at, &key);
+        if (svi_json_type(value) == SVI_JSON_STRING)
+            posted_note_json(key, value, r);
+        at = svi_json_next(svi_json_skip(value));
+    }
+}
+
+/* Returns the end of the array. It is long: each element is walked over once. The reply to op score has
+ * reasons in its elements alone. */
+static const char *posted_scores_json(struct posted *p, const char *array, struct posted_reply *r) {
     const char *const begin = svi_json_first(array), *end = begin;
     for (const char *e = begin; e; e = svi_json_next(end)) {
         struct svi_span key = {"", ""};
         const char *first = svi_json_type(e) == SVI_JSON_OBJECT ? svi_json_first(e) : NULL;
         if (first)
             svi_json_key(first, &key);
-        posted_count(p, key.at, (size_t)(key.end - key.at));
+        if (posted_count(p, key.at, (size_t)(key.end - key.at)) && !*r->code)
+            posted_reason_json(e, r);
         end = svi_json_skip(e);
     }
     if (!begin)
@@ -99,23 +123,19 @@ static bool posted_read_json(struct posted *p, const void *reply, size_t size, s
            svi_json_check_value((struct svi_span){text, text + size}, SVI_JSON_DEPTH, &err) == SVS_OK &&
            svi_json_type(text) == SVI_JSON_OBJECT;
     for (const char *at = good ? svi_json_first(text) : NULL; at;) {
-        struct svi_span key, raw;
+        struct svi_span key;
         const char *value = svi_json_key(at, &key), *end = NULL;
         const size_t length = (size_t)(key.end - key.at);
         const enum svi_json_type type = svi_json_type(value);
         if (type == SVI_JSON_STRING)
-            svi_json_string_at(value, &raw);
+            posted_note_json(key, value, r);
         if (length == 2 && memcmp(key.at, "ok", 2) == 0)
             r->ok = type == SVI_JSON_TRUE;
         else if (length == 7 && memcmp(key.at, "refused", 7) == 0 && type == SVI_JSON_NUMBER)
             r->refused = strtoll(value, NULL, 10);
-        else if (length == 4 && memcmp(key.at, "code", 4) == 0 && type == SVI_JSON_STRING)
-            posted_text(raw, r->code, sizeof r->code);
-        else if (length == 5 && memcmp(key.at, "error", 5) == 0 && type == SVI_JSON_STRING)
-            posted_text(raw, r->reason, sizeof r->reason);
         else if (length == 6 && memcmp(key.at, "scores", 6) == 0 && type == SVI_JSON_ARRAY) {
             r->has_scores = true;
-            end = posted_scores_json(p, value);
+            end = posted_scores_json(p, value, r);
         } else if (length == 9 && memcmp(key.at, "no_scores", 9) == 0 && p->no_scores.size == 0)
             svi_bytes_append(&p->no_scores, value, (size_t)(svi_json_skip(value) - value));
         at = svi_json_next(end ? end : svi_json_skip(value));
@@ -124,10 +144,13 @@ static bool posted_read_json(struct posted *p, const void *reply, size_t size, s
     return good;
 }
 
-static void posted_read_msgpack(struct posted *p, const void *reply, size_t size, struct posted_reply *r) {
+/* To a message in JSON it can be no more than a refusal: scores are passed on in their form. */
+static bool posted_read_msgpack(struct posted *p, const void *reply, size_t size, struct posted_reply *r) {
     const struct http_view map = http_view_of(reply, size), none = http_view_key(map, "no_scores");
     struct http_view scores = http_view_key(map, "scores"), element;
     int64_t left = -1;
+    if (p->json && (scores.at || none.at))
+        return false;
     r->ok = http_view_true(map, "ok");
     r->refused = http_view_integer(map, "refused", 0);
     http_view_text(map, "code", r->code, sizeof r->code);
@@ -137,11 +160,15 @@ static void posted_read_msgpack(struct posted *p, const void *reply, size_t size
         struct svi_item head = http_view_item(element), key = {.type = SVI_NIL};
         if (head.type == SVI_MAP && head.length > 0)
             svi_item_read(head.body, &key);
-        posted_count(p, (const char *)key.body, key.type == SVI_STRING ? key.length : 0);
+        if (posted_count(p, (const char *)key.body, key.type == SVI_STRING ? key.length : 0) && !*r->code) {
+            http_view_text(element, "code", r->code, sizeof r->code);
+            http_view_text(element, "error", r->reason, sizeof r->reason);
+        }
         posted_keep(p, element.at, (size_t)(element.end - element.at));
     }
     if (none.at && p->no_scores.size == 0)
         svi_bytes_append(&p->no_scores, none.at, (size_t)(none.end - none.at));
+    return true;
 }
 
 /* ---- the answer */
@@ -309,9 +336,8 @@ static const char posted_unreadable[] = "the reply of the stream could not be re
 static void posted_add_reply(struct posted *p, int64_t rows, const void *reply, size_t size) {
     struct posted_reply r = {0};
     const uint8_t *bytes = reply;
-    if (size == 0 || (*bytes != '{' && *bytes != '['))
-        posted_read_msgpack(p, reply, size, &r);
-    else if (!posted_read_json(p, reply, size, &r)) {
+    const bool json = size > 0 && (*bytes == '{' || *bytes == '[');
+    if (!(json ? posted_read_json(p, reply, size, &r) : posted_read_msgpack(p, reply, size, &r))) {
         p->why = posted_unreadable;
         p->uncertain += rows;
         return;
@@ -338,7 +364,7 @@ void http_posted_replied(void *user, const void *reply, size_t size, const char 
         p->unsent++;
     } else {
         const int64_t rows = p->counts[p->replied++];
-        const bool uncertain = why == http_why_timeout || why == http_why_broken;
+        const bool uncertain = why == http_why_timeout || why == http_why_broken || why == http_why_foreign;
         if (!why)
             posted_add_reply(p, rows, reply, size);
         else if (uncertain || !p->why)

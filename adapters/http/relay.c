@@ -60,7 +60,7 @@ void http_relay_refused(struct exchange *x, struct http_view reply) {
 }
 
 void http_relay_failed(struct exchange *x, const struct http_stream *s, const char *why) {
-    const bool uncertain = why == http_why_timeout || why == http_why_broken,
+    const bool uncertain = why == http_why_timeout || why == http_why_broken || why == http_why_foreign,
                named = why == http_why_absent && strcmp(s->name, s->option->ctl) != 0;
     if (why == http_why_timeout) {
         http_exchange_problem(x, 504, "no_answer", "%s: %s", s->name, why);

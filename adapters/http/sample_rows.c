@@ -77,6 +77,15 @@ static svs_code rows_check_text(const char *body, size_t size, svs_error *err) {
                     (long long)line);
 }
 
+static int64_t rows_most(const struct http_rows *r) {
+    return r->most > 0 ? r->most : HTTP_ROWS_MAX;
+}
+
+static svs_code rows_too_many(const struct http_rows *r, svs_error *err) {
+    return svi_fail(err, SVS_LIMIT, "the body has more than %lld rows: send fewer at a time",
+                    (long long)rows_most(r));
+}
+
 /* ---- JSON */
 
 static bool rows_blank(const char *text, size_t size) {
@@ -117,6 +126,8 @@ static svs_code rows_lines(struct http_rows *r, const char *body, size_t size, s
         const size_t length = end ? (size_t)(end - body) - at : size - at;
         line++;
         if (!rows_blank(body + at, length)) {
+            if (++r->count > rows_most(r))
+                return rows_too_many(r, err);
             const svs_code code = svi_json_check((struct svi_span){body + at, body + at + length}, err);
             if (code == SVS_TRAILING && !memchr(body, '\n', size))
                 return svi_fail(err, code,
@@ -145,6 +156,8 @@ static svs_code rows_msgpack(struct http_rows *r, const void *body, size_t size,
         return svi_fail(err, SVS_WRONG_TYPE, "the body is %s: it is to be a map or an array of maps",
                         svi_item_name(&head));
     r->count = head.type == SVI_MAP ? 1 : head.length;
+    if (r->count > rows_most(r))
+        return rows_too_many(r, err);
     if (head.type == SVI_MAP)
         at = body;
     return rows_put(r, at, (size_t)(end - at));
@@ -152,11 +165,12 @@ static svs_code rows_msgpack(struct http_rows *r, const void *body, size_t size,
 
 /* ---- reading */
 
-static void rows_count(struct http_rows *r) {
-    const char *array = (const char *)r->bytes.data;
-    r->count = 0;
-    for (const char *row = svi_json_first(array); row; row = svi_json_next(svi_json_skip(row)))
+/* Of an array as the client sent it; the other forms are counted as they are read. */
+static svs_code rows_count(struct http_rows *r, svs_error *err) {
+    const char *row = svi_json_first((const char *)r->bytes.data);
+    for (; row && r->count <= rows_most(r); row = svi_json_next(svi_json_skip(row)))
         r->count++;
+    return r->count > rows_most(r) ? rows_too_many(r, err) : SVS_OK;
 }
 
 svs_code http_rows_read(struct http_rows *r, enum http_rows_form form, const void *body, size_t size,
@@ -187,7 +201,7 @@ svs_code http_rows_read(struct http_rows *r, enum http_rows_form form, const voi
     else if (code == SVS_OK) {
         code = rows_put(r, "[", 1);
         if (code == SVS_OK)
-            code = http_csv_rows(&r->bytes, copy, size, &r->count, err);
+            code = http_csv_rows(&r->bytes, copy, size, rows_most(r), &r->count, err);
         if (code == SVS_OK)
             code = rows_put(r, "]", 1);
     }
@@ -195,8 +209,7 @@ svs_code http_rows_read(struct http_rows *r, enum http_rows_form form, const voi
     SVI_TRY(code);
     r->size = r->bytes.size;
     SVI_TRY(rows_put(r, zeros, sizeof zeros));
-    rows_count(r);
-    return SVS_OK;
+    return form == HTTP_ROWS_JSON ? rows_count(r, err) : SVS_OK;
 }
 
 /* ---- what a row states */

@@ -13,8 +13,12 @@
 
 enum http_rows_form { HTTP_ROWS_JSON, HTTP_ROWS_LINES, HTTP_ROWS_CSV, HTTP_ROWS_MSGPACK };
 
+/* Of a body: reading it holds all other requests, and the scores of all rows become one answer. */
+#define HTTP_ROWS_MAX 262144
+
 struct http_rows {
     bool json;                    /* else msgpack */
+    int64_t most;                 /* rows; set before reading. 0: HTTP_ROWS_MAX */
     struct svi_bytes bytes;       /* "[row,row]" with zeros after it; or the elements, one after another */
     size_t size;                  /* of it, without what follows the array or the elements */
     int64_t count;                /* rows */
@@ -33,7 +37,7 @@ bool http_rows_form(const char *type, enum http_rows_form *form);
 
 /* Reads a body. `*r` zero-initialised; http_rows_clear in any case. SVS_EMPTY, SVS_NOT_JSON, SVS_NOT_MSGPACK,
  * SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (neither an object nor an array; not UTF-8),
- * SVS_WRONG_DIMENSION and SVS_BAD_COLUMN (of a CSV), SVS_LIMIT, SVS_NO_MEMORY. */
+ * SVS_WRONG_DIMENSION and SVS_BAD_COLUMN (of a CSV), SVS_LIMIT (too many rows), SVS_NO_MEMORY. */
 svs_code http_rows_read(struct http_rows *r, enum http_rows_form form, const void *body, size_t size,
                         svs_error *err);
 void http_rows_clear(struct http_rows *r);

@@ -23,6 +23,7 @@
 #define GRACE      2.0
 #define ROWS_MAX   65000 /* of a message; a stream takes 65536 elements */
 #define PREFIX_MAX 512   /* bytes, without columns */
+#define CHANGES    65536 /* labels or removals of a body: each is taken apart here */
 
 /* ---- messages */
 
@@ -394,7 +395,7 @@ static svs_code changes_read(const struct http_rows *rows, const char *op, const
 
 static void changes_post(struct exchange *x, struct http_app *app, const char *op, const char *const *known) {
     struct http_stream *s = http_relay_stream(x, app->streams, true);
-    struct http_rows rows = {0}, changes = {0};
+    struct http_rows rows = {.most = CHANGES}, changes = {0};
     struct posted *p;
     svs_error err = {SVS_NO_MEMORY, "no memory for the request"};
     if (!s || !posted_read(x, &rows))
