@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <svmstream/svmstream.h>
+
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "handlers.h"
@@ -149,6 +151,18 @@ static void posted_push(struct posted *p, struct http_rows *rows) {
     http_posted_free(p);
 }
 
+/* An older program takes {op: message} for a row: it refuses that one, and learns the others under the wrong
+ * numbers. True: the stream is one, which was answered. */
+static bool posted_is_old(struct exchange *x, const struct http_stream *s) {
+    if (s->status.size == 0 || http_stream_reads_message(s))
+        return false;
+    http_exchange_problem(x, 409, "not_supported",
+                          "%s runs an older svmstream, which does not know {op: message}: nothing was sent. "
+                          "Restart it with this version (%s), or send rows by svmstream feed",
+                          s->name, SVS_VERSION);
+    return true;
+}
+
 /* Counts the messages that the rows need. False: they cannot be sent, which was answered. */
 static bool posted_fits(struct posted *p, struct http_rows rows) {
     const size_t most = http_stream_max_message(p->stream), under_way = *p->stream->ctl.bytes;
@@ -163,6 +177,8 @@ static bool posted_fits(struct posted *p, struct http_rows rows) {
                                   part.first + 1, part.size, most);
             return false;
         }
+        if (part.columns && posted_is_old(p->x, p->stream))
+            return false;
     }
     if (total > HTTP_ASKS_BYTES)
         http_exchange_problem(
@@ -268,6 +284,8 @@ static void posted_dispatch(struct posted *p, struct http_rows *rows) {
     const struct http_stream *s = p->stream;
     if (rows->count == 0) {
         http_posted_answer(p);
+        http_posted_free(p);
+    } else if (posted_is_old(p->x, s)) {
         http_posted_free(p);
     } else if (s->in_mode == HTTP_IN_PULL) {
         posted_push(p, rows);

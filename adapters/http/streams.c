@@ -497,6 +497,11 @@ void http_stream_want(struct http_stream *s, enum svi_topic kind, int change) {
         subscription_add(to, prefix, NULL);
 }
 
+/* The addresses came into the status together with it. */
+bool http_stream_reads_message(const struct http_stream *s) {
+    return http_view_key(http_stream_status(s), "addresses").at != NULL;
+}
+
 struct http_view http_stream_status(const struct http_stream *s) {
     return s->status.size > 0 ? http_view_of(s->status.data, s->status.size) : (struct http_view){NULL, NULL};
 }

@@ -99,6 +99,9 @@ void http_stream_ask(struct http_stream *s, const void *request, size_t size, do
 void http_stream_send(struct http_stream *s, const void *message, size_t size, double timeout,
                       http_reply *done, void *user);
 
+/* Does the stream know {op: message}? An older program takes it for a row. False before the first answer. */
+bool http_stream_reads_message(const struct http_stream *s);
+
 /* A message to `in` of a stream with in.mode pull. False: it takes nothing now. */
 bool http_stream_push(struct http_stream *s, const void *message, size_t size);
 
