@@ -121,13 +121,12 @@ static char *decimal_put(char *to, const struct decimal *d, int digits) {
         memcpy(to, "0.000", 5);
         to += 2 - point;
     }
-    const int whole = point < 0 ? 0 : point < last ? point : last;
-    memcpy(to, text, (size_t)whole);
-    to += whole;
-    if (whole > 0 && whole < last)
-        *to++ = '.';
-    memcpy(to, text + whole, (size_t)(last - whole));
-    to += last - whole;
+    /* A number below 1 has its point already. */
+    for (int i = 0; i < last; i++) {
+        if (i == point && i > 0)
+            *to++ = '.';
+        *to++ = text[i];
+    }
     return scientific ? decimal_exponent(to, d->power) : to;
 }
 
