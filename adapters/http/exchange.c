@@ -193,6 +193,12 @@ void http_exchange_stream(struct exchange *x, const char *type,
     x->more = more;
     x->end = end;
     x->user = user;
+    if (strcmp(x->asked, MHD_HTTP_METHOD_HEAD) == 0) {
+        /* libmicrohttpd would end a body of unknown size by a last chunk, which the client reads as the
+         * beginning of the next answer. */
+        http_exchange_answer(x, 200, type, "", 0);
+        return;
+    }
     http_exchange_respond(
         x, 200,
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, http_exchange_produce, x, NULL),

@@ -32,6 +32,8 @@ struct http_connection {
     bool local;                /* of this machine, where there is no limit by address */
     bool dropped;              /* it is being closed */
     bool watched;
+    int stuck;      /* looks in a row that found bytes that nobody reads */
+    size_t drained; /* bytes of the body at the last look */
 };
 
 struct http_connections {

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@
 #include "tls.h"
 
 #define LOOK_SECONDS  0.1
+#define LOOKS_STUCK   5
 #define POOL_BYTES    (32 * 1024) /* of a connection in libmicrohttpd: its headers, its writes */
 #define BODIES        4           /* bodies of the largest size that may be in flight together */
 #define ANSWERS_BYTES (256u << 20)
@@ -288,6 +290,20 @@ static void http_server_expire(struct http_connection *c) {
     http_exchange_problem(x, 504, "no_answer", "the stream has not answered in time; is it running?");
 }
 
+/* A line of chunked coding that is larger than libmicrohttpd's memory of a connection: it reads no further,
+ * and it does not sleep either, as bytes are there. Bytes of a body that is read do not stay for so long. */
+static bool http_server_is_stuck(struct http_connection *c) {
+    const size_t drained = c->exchange ? c->exchange->drained : 0;
+    int waiting = 0;
+    if (c->wants != HTTP_WANTS_BODY || drained != c->drained || ioctl(c->fd, FIONREAD, &waiting) != 0 ||
+        waiting == 0)
+        c->stuck = 0;
+    else
+        c->stuck++;
+    c->drained = drained;
+    return c->stuck >= LOOKS_STUCK;
+}
+
 /* False: it is not time for it. */
 static bool http_server_look(struct http_server *s) {
     const double now = svi_monotonic();
@@ -296,7 +312,7 @@ static bool http_server_look(struct http_server *s) {
     s->looked = now;
     for (struct http_connection *c = s->connections.first, *next; c; c = next) {
         next = c->next;
-        if (!c->dropped && now >= c->deadline)
+        if (!c->dropped && (now >= c->deadline || http_server_is_stuck(c)))
             http_server_expire(c);
         else if (c->wants == HTTP_WANTS_ANSWER && !c->watched)
             http_connection_watch(&s->connections, c, false); /* it takes longer than most */
@@ -349,9 +365,13 @@ static void http_server_complain(void *context, const char *format, va_list argu
     vsnprintf(text, sizeof text, format, arguments);
     text[strcspn(text, "\n")] = '\0';
     /* A client that leaves is no trouble. */
-    if (strstr(text, "closed by remote peer") || strstr(text, "detected connection closure") ||
-        strstr(text, "application error generating response")) /* which is how an event stream is ended */
-        return;
+    static const char *const left[] = {
+        "closed by remote", "detected connection closure", "has been disconnected",
+        "no longer available for sending",
+        "application error generating response"}; /* the end of an event stream */
+    for (size_t i = 0; i < sizeof left / sizeof left[0]; i++)
+        if (strstr(text, left[i]))
+            return;
     http_log_limited(&s->complaints, "%s%s", svi_escape(safe, sizeof safe, text, strlen(text)),
                      s->tls ? " (a client that speaks no TLS, or does not accept the certificate?)" : "");
 }
