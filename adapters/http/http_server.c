@@ -362,6 +362,9 @@ const char *http_server_url(const struct http_server *s) {
 static void http_server_complain(void *context, const char *format, va_list arguments) {
     struct http_server *s = context;
     char text[300], safe[400];
+    /* At the end it reports each connection that was asked to end as a failure of ours. */
+    if (s->closing)
+        return;
     vsnprintf(text, sizeof text, format, arguments);
     text[strcspn(text, "\n")] = '\0';
     /* A client that leaves is no trouble. */
