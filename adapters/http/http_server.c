@@ -34,6 +34,7 @@
 
 #define LOOK_SECONDS  0.1
 #define LOOKS_STUCK   5
+#define PAUSE_SECONDS 0.001
 #define POOL_BYTES    (32 * 1024) /* of a connection in libmicrohttpd: its headers, its writes */
 #define BODIES        4           /* bodies of the largest size that may be in flight together */
 #define ANSWERS_BYTES (256u << 20)
@@ -51,6 +52,7 @@ struct http_server {
     size_t answers; /* bytes */
     int polled;     /* libmicrohttpd's epoll */
     bool resumed;   /* a connection, since the last MHD_run, which does not report it */
+    bool moved;     /* a request, in the last turn */
     double looked;  /* svi_monotonic */
     struct http_log_limit complaints, turned_away;
     struct http_tls *tls; /* of new connections; NULL: without TLS */
@@ -202,6 +204,7 @@ static enum MHD_Result http_server_access(void *context, struct MHD_Connection *
     struct exchange *x = *request;
     (void)mhd;
     (void)url;
+    s->moved = true;
     if (!x || x->connection->dropped)
         return MHD_NO;
     if (x->phase == HTTP_BEGUN)
@@ -333,6 +336,7 @@ void http_server_turn(struct http_server *s, const zmq_pollitem_t *polled) {
     for (int i = 0; i < n; i++)
         http_server_drop(left[i].data.ptr);
     const bool looked = http_server_look(s);
+    s->moved = false;
     http_connections_evict(&s->connections, http_server_drop);
     bool more = looked || polled[0].revents || http_server_is_ready(s);
     for (int i = 0; i < RUNS && more; i++) {
@@ -342,10 +346,14 @@ void http_server_turn(struct http_server *s, const zmq_pollitem_t *polled) {
     }
 }
 
+/* libmicrohttpd wants to go on at once for as long as a client has sent a part of a TLS handshake. A pause
+ * keeps that from occupying the core; what arrives ends it early. */
 double http_server_wait(const struct http_server *s) {
     unsigned long long ms;
     const double wait = s->resumed ? 0 : s->connections.count > 0 ? LOOK_SECONDS : HUGE_VAL;
-    return MHD_get_timeout(s->daemon, &ms) == MHD_YES ? fmin(wait, (double)ms / 1000) : wait;
+    if (MHD_get_timeout(s->daemon, &ms) != MHD_YES)
+        return wait;
+    return fmin(wait, ms == 0 && s->tls && !s->moved ? PAUSE_SECONDS : (double)ms / 1000);
 }
 
 int http_server_items(const struct http_server *s, zmq_pollitem_t *items) {
