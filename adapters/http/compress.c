@@ -40,7 +40,7 @@ static double http_accept_weight(const char *at, const char *end) {
     return 1;
 }
 
-/* The last element that is exactly this word, as q; -1: there is none. */
+/* The last element that is exactly this word, as q; -1: it is absent. */
 static double http_accept_word(const char *header, const char *word, size_t length) {
     double q = -1;
     for (const char *at = header; at && *at;) {

@@ -230,7 +230,7 @@ static void reader_catch_up(struct reader *r) {
         reader_note_lost(r, lost, "this reader was too slow", r->keyed);
 }
 
-/* The next event that the reader wants, held; NULL: there is none yet. */
+/* The next event that the reader wants, held; NULL: not published yet. */
 static struct ring_event *reader_next(struct reader *r) {
     for (;;) {
         struct ring_event *best = NULL;

@@ -199,7 +199,7 @@ static bool latency_take(struct http_latency *l, const struct svi_item *map, con
 
 /* ---- a status */
 
-/* Keys that are read by name. False: it is none of them. */
+/* Keys that are read by name. False: another key. */
 static bool pair_take_named(struct http_figures *f, const struct svi_item *key, const struct svi_item *item,
                             const uint8_t *end) {
     if (item_is(key, "version"))

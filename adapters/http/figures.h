@@ -57,7 +57,7 @@ struct http_figures {
                   */
 };
 
-/* Reads a status, one msgpack map. False: it is none, and *f says nothing. */
+/* Reads a status, one msgpack map. False: it is not one, and *f is not valid. */
 bool http_figures_read(struct http_figures *f, const void *status, size_t size);
 
 /* A stream as /metrics shows it. */

@@ -31,7 +31,7 @@ struct history_answer {
     size_t packed_size;
 };
 
-/* Writes the answer. Returns SQLITE_OK or the error, with which there is none. */
+/* Writes the answer. Returns SQLITE_OK; with an error nothing is written. */
 int http_history_answer(struct history_store *h, const struct history_question *q, struct history_answer *a);
 
 #endif

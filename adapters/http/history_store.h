@@ -86,7 +86,7 @@ typedef void history_visit(void *user, const struct history_point *p);
 int http_history_store_range(struct history_store *h, struct history_stream *s, int step, int64_t from,
                              int64_t to, history_visit *visit, void *user);
 
-/* Begin of the oldest point of the stream, in seconds since 1970; -1: there is none. */
+/* Begin of the oldest point of the stream, in seconds since 1970; -1: it has no points. */
 int http_history_store_first(struct history_store *h, struct history_stream *s, int64_t *first);
 
 /* Removes some of what is too old at `now`, seconds since 1970. *more: there is more of it. */

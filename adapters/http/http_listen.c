@@ -56,7 +56,7 @@ int http_listen(const struct http_options *o, bool tls, char *url, size_t size) 
     if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0 ||
         getnameinfo((struct sockaddr *)&bound, length, NULL, 0, port, sizeof port, NI_NUMERICSERV) != 0)
         strcpy(port, "?");
-    /* An address of all interfaces is none that a browser can open. */
+    /* A browser cannot open an address of all interfaces. */
     const bool any = strcmp(o->host, "0.0.0.0") == 0 || strcmp(o->host, "::") == 0;
     const char *host = !any ? o->host : o->names > 0 ? o->name[0] : "localhost";
     const bool six = strchr(host, ':') != NULL;

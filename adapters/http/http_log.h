@@ -21,7 +21,7 @@ void http_log_limited(struct http_log_limit *limit, const char *format, ...)
 #define http_log(...) http_log_limited(NULL, __VA_ARGS__)
 
 /* Memory, zeroed, to be freed with svi_free. For what the program cannot start without: it ends with exit
- * code 1 if there is none. */
+ * code 1 without one. */
 void *http_log_need(size_t count, size_t size);
 
 #endif

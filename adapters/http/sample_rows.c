@@ -347,7 +347,7 @@ static void rows_note_columns(struct http_rows *r, size_t row) {
     }
 }
 
-/* The end of the row at `row`, and where the next begins (0: there is none). */
+/* The end of the row at `row`, and where the next begins (0: no row follows). */
 static size_t rows_end(const struct http_rows *r, size_t row, size_t *next) {
     const uint8_t *at = r->bytes.data + row;
     if (r->json) {

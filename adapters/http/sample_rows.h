@@ -27,7 +27,7 @@ struct http_rows {
     size_t columns, columns_size; /* the value of `columns` in force at `next`; size 0: none */
 };
 
-/* The form of a media type. False: it is none of these. */
+/* The form of a media type. False: another one. */
 bool http_rows_form(const char *type, enum http_rows_form *form);
 
 /* The media types, as "a/b, c/d". */

@@ -134,7 +134,7 @@ void http_weights_close(struct http_weights **weights) {
 
 /* ---- GET /weights */
 
-/* Element i of an array; no value where there is none. */
+/* Element i of an array; no value beyond the end. */
 static struct http_view weights_element(struct http_view array, int64_t i) {
     struct http_view element = {NULL, NULL};
     int64_t left = -1;

@@ -184,7 +184,7 @@ SVS_API svs_code svs_outbox_put(svs_outbox *box, const void *bytes, size_t lengt
 SVS_API svs_code svs_outbox_cursor(svs_outbox *box, const void *cursor, size_t size, svs_error *err);
 
 /* The cursor at the process's position: the one that it returned at hello, then that of the last sample that
- * it took. *size bytes, valid until the next call; NULL: there is none. */
+ * it took. *size bytes, valid until the next call; NULL: no cursor. */
 SVS_API const void *svs_outbox_place(const svs_outbox *box, size_t *size);
 
 /* Makes space when newer samples matter more: drops the oldest sample that the process cannot have yet; the

@@ -36,7 +36,7 @@ static bool ask(struct history_store *h, bool alerts, bool whole) {
         .alerts = alerts, .from = T - 10, .to = T + 100, .now = T + 100, .stream = "s"};
     struct history_answer a;
     const bool good = http_history_answer(h, &q, &a) == SQLITE_OK && a.status == 200;
-    /* An answer is whole, or it is none. */
+    /* An answer is whole, or absent. */
     if (good) {
         assert_memory_equal(a.body.data, "{\"stream\":\"s\"", 13);
         assert_memory_equal(a.body.data + a.body.size - 2, "}\n", 2);
