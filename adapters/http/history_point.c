@@ -6,6 +6,8 @@
 
 #include <zlib.h>
 
+#include "wire/cursor.h"
+
 /* The encoded form: a checksum of all that follows, two bits a figure (enum form), the weight that most
  * figures have, then the figures that are known. All integers and floats are little-endian. */
 #define FLAG_BYTES ((HISTORY_FIGURE_COUNT + 3) / 4)
@@ -122,15 +124,6 @@ size_t http_history_point_encode(const struct history_point *p, uint8_t out[HIST
     return (size_t)(at - out);
 }
 
-static float point_get_float(const uint8_t *from) {
-    uint32_t bits;
-    float v;
-    memcpy(&bits, from, sizeof bits);
-    bits = le32toh(bits);
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 static uint32_t point_get_weight(const uint8_t *from) {
     uint16_t w;
     memcpy(&w, from, sizeof w);
@@ -154,11 +147,11 @@ bool http_history_point_decode(struct history_point *p, const void *bytes, size_
             continue;
         if ((size_t)(data + size - at) < sizes[form])
             return memset(p->cell, 0, sizeof p->cell), false;
-        c->value = point_from_float(point_get_float(at), point_figures[f].log);
+        c->value = point_from_float(svi_load_float(at), point_figures[f].log);
         c->low =
-            form == FORM_SINGLE ? c->value : point_from_float(point_get_float(at + 4), point_figures[f].log);
+            form == FORM_SINGLE ? c->value : point_from_float(svi_load_float(at + 4), point_figures[f].log);
         c->high =
-            form == FORM_SINGLE ? c->value : point_from_float(point_get_float(at + 8), point_figures[f].log);
+            form == FORM_SINGLE ? c->value : point_from_float(svi_load_float(at + 8), point_figures[f].log);
         c->weight = point_get_weight(form == FORM_OWN ? at + 12 : data + 4 + FLAG_BYTES);
         at += sizes[form];
     }

@@ -107,7 +107,18 @@ static inline double svi_load_double(const uint8_t *p) {
     return v;
 }
 
+/* A packed float32: the bytes of ext 1 are little-endian too. */
+static inline float svi_load_float(const uint8_t *p) {
+    uint32_t bits;
+    float v;
+    memcpy(&bits, p, sizeof bits);
+    bits = le32toh(bits);
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
 #define SVI_LEAD_DOUBLE 0xcb
+#define SVI_EXT_FLOAT32 1
 #define SVI_EXT_FLOAT64 2
 
 #endif

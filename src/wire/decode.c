@@ -38,8 +38,6 @@ struct reading {
 
 /* ---- features: x */
 
-#define EXT_FLOAT32 1
-
 /* Writes x[3], or x["temp"] in a named sample, for error texts. */
 static const char *decode_where(const struct reading *r, int column, char out[100]) {
     const char *name = r->m->kind == SVI_NAMED ? svs_features_name(r->shape->names, column) : NULL;
@@ -168,18 +166,9 @@ static svs_code decode_begin_listed(struct reading *r, uint32_t count) {
     return code == SVS_OK ? svi_schema_begin_row(r->schema, r->m, r->err) : code;
 }
 
-static double packed_float(const uint8_t *p) {
-    uint32_t bits;
-    float v;
-    memcpy(&bits, p, sizeof bits);
-    bits = le32toh(bits);
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 static inline double decode_packed_at(const struct svi_item *ext, int i) {
     return ext->ext == SVI_EXT_FLOAT64 ? svi_load_double(ext->body + (size_t)i * 8)
-                                       : packed_float(ext->body + (size_t)i * 4);
+                                       : svi_load_float(ext->body + (size_t)i * 4);
 }
 
 /* Reads an array, or `count` packed numbers, as a row of named values. It holds words or omits columns. */
@@ -242,7 +231,7 @@ static svs_code decode_take_array(struct reading *r, const struct svi_item *arra
 }
 
 static svs_code take_packed(struct reading *r, const struct svi_item *ext) {
-    if (ext->ext != EXT_FLOAT32 && ext->ext != SVI_EXT_FLOAT64)
+    if (ext->ext != SVI_EXT_FLOAT32 && ext->ext != SVI_EXT_FLOAT64)
         return svi_fail(r->err, SVS_WRONG_TYPE,
                         "x is an extension of type %d: 1 is packed float32, 2 is packed float64", ext->ext);
     uint32_t size = ext->ext == SVI_EXT_FLOAT64 ? 8 : 4;

@@ -76,14 +76,13 @@ static void json_number(struct json *j, double r, bool single) {
 
 /* Packed numbers as an array; a rest shorter than a number is dropped. */
 static void json_packed(struct json *j, const struct svi_item *e) {
-    const size_t size = e->ext == 1 ? sizeof(float) : sizeof(double);
+    const bool single = e->ext == SVI_EXT_FLOAT32;
+    const size_t size = single ? sizeof(float) : sizeof(double);
     json_add(j, "[", 1);
     for (size_t i = 0; i < e->length / size; i++) {
-        float f = 0;
-        double r = 0;
-        memcpy(e->ext == 1 ? (void *)&f : (void *)&r, e->body + i * size, size);
+        const uint8_t *at = e->body + i * size;
         json_add(j, ",", i > 0);
-        json_number(j, e->ext == 1 ? (double)f : r, e->ext == 1);
+        json_number(j, single ? (double)svi_load_float(at) : svi_load_double(at), single);
     }
     json_add(j, "]", 1);
 }
@@ -134,7 +133,7 @@ static const uint8_t *json_item(struct json *j, const uint8_t *at) {
         json_format(j, "%" PRIu64, (uint64_t)item.i);
     else if (item.type == SVI_REAL)
         json_number(j, item.r, false);
-    else if (item.type == SVI_EXT && (item.ext == 1 || item.ext == 2))
+    else if (item.type == SVI_EXT && (item.ext == SVI_EXT_FLOAT32 || item.ext == SVI_EXT_FLOAT64))
         json_packed(j, &item);
     else if (item.type == SVI_STRING || item.type == SVI_BIN || item.type == SVI_EXT)
         json_string(j, item.body, item.length);

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define EXT_FLOAT32 1
-#define EXT_FLOAT64 2
+#include "wire/cursor.h"
 
 /* The callback of msgpack-c's packer. */
 static int pack_append(void *user, const char *data, size_t n) {
@@ -146,7 +145,7 @@ void svi_pack_doubles(struct svi_pack *p, const double *v, size_t count) {
         svi_pack_nil(p);
         return;
     }
-    msgpack_pack_ext(&p->packer, count * sizeof *v, EXT_FLOAT64);
+    msgpack_pack_ext(&p->packer, count * sizeof *v, SVI_EXT_FLOAT64);
     if (htole64(1) == 1) { /* this machine has the byte order of the wire */
         pack_append(p, (const char *)v, count * sizeof *v);
         return;
@@ -160,7 +159,7 @@ void svi_pack_doubles(struct svi_pack *p, const double *v, size_t count) {
 }
 
 void svi_pack_floats(struct svi_pack *p, const double *v, size_t count) {
-    msgpack_pack_ext(&p->packer, count * sizeof(float), EXT_FLOAT32);
+    msgpack_pack_ext(&p->packer, count * sizeof(float), SVI_EXT_FLOAT32);
     for (size_t i = 0; i < count; i++) {
         const float single = (float)v[i];
         uint32_t bits;
