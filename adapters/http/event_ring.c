@@ -377,7 +377,7 @@ static void events_resume(struct reader *r, const char *id) {
         reader_note(r, "event: lost\ndata: {\"lost\":null,\"reason\":\"the adapter was restarted\"}\n\n");
         return;
     }
-    uint64_t oldest = UINT64_MAX;
+    uint64_t oldest = 0;
     for (int p = 0; p < PARTS; p++) {
         const struct ring_part *part = &events->part[p];
         r->position[p] = events_after(part, number);
@@ -386,11 +386,13 @@ static void events_resume(struct reader *r, const char *id) {
             r->passed[e->kind] -= r->stream < 0 || r->stream == e->stream;
         }
         /* Only a part that has dropped events can have dropped one after `number`. */
-        if (ring_reads(r, p) && part->first > 0)
-            oldest =
-                part->next > part->first ? part->at[part->first % PART_EVENTS]->number : events->next + 1;
+        if (!ring_reads(r, p) || part->first == 0)
+            continue;
+        const uint64_t kept =
+            part->next > part->first ? part->at[part->first % PART_EVENTS]->number : events->next + 1;
+        oldest = kept > oldest ? kept : oldest;
     }
-    if (oldest != UINT64_MAX && oldest > number + 1)
+    if (oldest > number + 1)
         reader_note_lost(r, oldest - number - 1, "no longer kept", true);
 }
 
