@@ -131,10 +131,9 @@ static struct http_alert *log_find(struct http_alert_list *log, struct http_view
     return a;
 }
 
-static void alert_set_text(struct http_alert *a, char **text, struct http_view event) {
+static void alert_set_text(char **text, struct http_view event) {
     const struct svi_item item = http_view_item(http_view_key(event, "text"));
     char *copy = item.type == SVI_STRING ? svi_alloc_plain(item.length + 1) : NULL;
-    (void)a;
     if (!copy)
         return;
     memcpy(copy, item.body, item.length);
@@ -170,7 +169,7 @@ static void log_take(struct http_alert_list *log, struct http_view event) {
     a->closed = open ? NAN : a->ts;
     if (open && http_view_key(event, "severity").at)
         http_view_text(event, "severity", a->severity, sizeof a->severity);
-    alert_set_text(a, open || !a->text ? &a->text : &a->closing, event);
+    alert_set_text(open || !a->text ? &a->text : &a->closing, event);
     log->bytes += alert_bytes(a);
 }
 
@@ -219,7 +218,8 @@ static void log_on_reply(void *user, const void *reply, size_t size, const char 
         /* Published events may have been taken since the question was asked. */
         if (http_view_unsigned(event, "number", 0) > log->next)
             log_take(log, event);
-    log->next = fmax((double)log->next, (double)http_view_unsigned(map, "next", 0));
+    const uint64_t next = http_view_unsigned(map, "next", 0);
+    log->next = next > log->next ? next : log->next;
     const size_t part = ALL_BYTES / (size_t)l->all->count;
     log_trim(log, part > PART_MIN ? part : PART_MIN);
     if (http_view_true(map, "more")) {
