@@ -1,8 +1,12 @@
 /* Episodes of alerts, built from events in the order of their numbers.
  *
- * An event that is published is taken at once if its number is the next one; otherwise, and every
- * ASK_SECONDS, the stream is asked for all above the last number that is known, until a reply has no more.
- * The questions find what is kept without being published: verdicts, and alerts under a mute.
+ * Callers see a list that is complete up to `next`; how it becomes complete is hidden here. An event that is
+ * published is taken at once if its number is the next one; otherwise, and every ASK_SECONDS, the stream is
+ * asked for all above the last number that is known, until a reply has no more. The questions find what is
+ * kept without being published: verdicts, and alerts under a mute.
+ *
+ * Invariants: events enter in the order of their numbers, each once; one question at a time; every waiter is
+ * called once. The tree and the list hold the same episodes, and the list owns them.
  *
  * An episode is named by stream key, epoch and number. Where the opening event is no longer kept, the first
  * that is known takes its place. Another epoch of the whole stream, or a `reset` of a reply, starts over.
@@ -152,6 +156,7 @@ static void log_take(struct http_alert_list *log, struct http_view event) {
     struct http_alert *a = log_find(log, event);
     if (!a)
         return;
+    /* Its texts change size: it is counted again at the end. */
     log->bytes -= alert_bytes(a);
     a->number = log->next;
     if (http_view_is(event, "state", "verdict")) {
@@ -162,6 +167,7 @@ static void log_take(struct http_alert_list *log, struct http_view event) {
     }
     const bool open = !http_view_is(event, "state", "close");
     a->ts = http_view_number(event, "ts", NAN);
+    /* Only events under a mute have no `seq`: one that was published is enough. */
     a->muted = a->muted && !http_view_key(event, "seq").at;
     a->updates += http_view_is(event, "state", "update");
     log->open += open - a->open;
@@ -169,6 +175,7 @@ static void log_take(struct http_alert_list *log, struct http_view event) {
     a->closed = open ? NAN : a->ts;
     if (open && http_view_key(event, "severity").at)
         http_view_text(event, "severity", a->severity, sizeof a->severity);
+    /* Where the opening event is no longer kept, the closing text is the only one. */
     alert_set_text(open || !a->text ? &a->text : &a->closing, event);
     log->bytes += alert_bytes(a);
 }
@@ -186,7 +193,8 @@ static void log_release(struct log_waiter *waiting, const char *why) {
     }
 }
 
-/* The question is answered, or lost. Those that came meanwhile need another one. */
+/* The question is answered, or lost. Callers that arrived meanwhile need another one. The state is complete
+ * before the waiters are called, since they may ask again. */
 static void log_end(struct log_state *l, const char *why) {
     struct log_waiter *waiting = l->waiting;
     const bool again = l->again || l->later;
@@ -209,6 +217,7 @@ static void log_on_reply(void *user, const void *reply, size_t size, const char 
         log_end(l, why ? why : http_why_absent);
         return;
     }
+    /* Numbers begin again with an epoch: what is known would be mixed with other episodes. */
     if (http_view_true(map, "reset") || log->epoch != http_view_unsigned(map, "epoch", 0))
         log_clear(log);
     log->epoch = http_view_unsigned(map, "epoch", 0);
@@ -219,9 +228,11 @@ static void log_on_reply(void *user, const void *reply, size_t size, const char 
         if (http_view_unsigned(event, "number", 0) > log->next)
             log_take(log, event);
     const uint64_t next = http_view_unsigned(map, "next", 0);
+    /* `next` is where the next question begins, also where the reply has no event. */
     log->next = next > log->next ? next : log->next;
     const size_t part = ALL_BYTES / (size_t)l->all->count;
     log_trim(log, part > PART_MIN ? part : PART_MIN);
+    /* Waiters are called after the last page. */
     if (http_view_true(map, "more")) {
         log_ask(l);
         return;
@@ -279,6 +290,7 @@ static void alerts_on_event(void *user, struct http_stream *s, const struct subs
         return;
     const struct http_view event = http_view_of(e->payload, e->size);
     const uint64_t number = http_view_unsigned(event, "number", 0);
+    /* While a question is under way its reply may have events before this one: another question follows. */
     if (l->log.known && !l->asked && number == l->log.next + 1)
         log_take(&l->log, event);
     else if (number > l->log.next || !l->log.known)

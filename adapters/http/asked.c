@@ -3,7 +3,12 @@
  * and silence into problems; what follows is the answer of a success.
  *
  * Control requests of clients are built key by key from checked values, never copied as text: nothing that a
- * client sends can become another request. */
+ * client sends can become another request.
+ *
+ * Each part below is a handler and its answer: read the handler (http_asked_) first. A handler checks all its
+ * parameters before it allocates, and answers exactly once; after asked_send the exchange may have ended.
+ * Answers walk msgpack that http_asks has checked as a whole, so the walks themselves cannot fail. Everything
+ * runs on the main thread. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +54,7 @@ static void asked_send(struct asked *a, struct exchange *x, struct http_stream *
     if (svi_pack_end(&a->pack) == SVS_OK) {
         http_relay(x, s, &a->bytes, answer, user);
     } else {
+        /* The relay would have freed it. */
         svi_free(user);
         http_exchange_problem(x, 503, "no_memory", "no memory for the request");
     }

@@ -3,9 +3,9 @@
  * Events are numbered over both parts of the ring, scores and the rest; a reader takes the one with the lower
  * number next. A reader that is asleep has taken everything that it wants: it waits for the connection to be
  * woken, which happens when an event passes its filter, and its position moves past those that do not. So
- * what a reader finds gone is what it was too slow for. The number of these is exact for its kinds and its
- * stream: the ring counts by both what has left it, and a reader what it has passed. Whether an event that is
- * gone was of the reader's key is not known any more.
+ * what a reader finds removed is what it was too slow for. The number of these is exact for its kinds and its
+ * stream: the ring counts by both what has left it, and a reader what it has passed. Whether a removed event
+ * was of the reader's key is not known any more.
  *
  * While a reader writes an event in pieces, it holds it: the event may leave the ring and is freed with the
  * last reader that holds it.
@@ -62,7 +62,7 @@ struct reader {
     uint64_t passed[SVI_TOPIC_COUNT]; /* events of its streams before its position */
     struct ring_event *current;       /* being written; held */
     size_t written;                   /* bytes of it */
-    char notice[300];                 /* text of our own that goes out next; "": none */
+    char notice[300];                 /* text of our own that is sent next; "": none */
     size_t noticed;                   /* bytes of it that were written */
     bool asleep;
     double wrote;    /* svi_monotonic */
@@ -74,7 +74,8 @@ struct http_events {
     struct http_tally *tally;
     uint64_t epoch, next;
     struct ring_part part[PARTS];
-    uint64_t (*made)[SVI_TOPIC_COUNT], (*left)[SVI_TOPIC_COUNT]; /* [streams] events so far, and those gone */
+    uint64_t (*made)[SVI_TOPIC_COUNT],
+        (*left)[SVI_TOPIC_COUNT]; /* [streams] events so far, and those removed */
     struct reader *readers;
     int count;
     double due;
@@ -126,12 +127,14 @@ static uint64_t ring_sum(const struct reader *r, uint64_t (*const counts)[SVI_TO
  * the way: the numbers show the gap. */
 static void ring_append(struct http_events *events, struct ring_event *e) {
     struct ring_part *part = &events->part[ring_part_of(e->kind)];
+    /* Both bounds hold before the event enters. One event fits always: EVENT_MAX is below PART_BYTES. */
     while (part->next > part->first &&
            (part->next - part->first == PART_EVENTS || part->bytes + e->size > PART_BYTES))
         event_ring_drop(events, part);
     part->at[part->next++ % PART_EVENTS] = e;
     part->bytes += e->size;
     events->made[e->stream][e->kind]++;
+    /* A sleeping reader has taken all before this event: its position moves along, or it wakes. */
     for (struct reader *r = events->readers; r; r = r->after) {
         if (!r->asleep)
             continue;
@@ -212,7 +215,7 @@ static void reader_note_lost(struct reader *r, uint64_t lost, const char *why, b
     reader_note(r, text);
 }
 
-/* Reports what has left the ring before this reader came to it. */
+/* Reports what has left the ring before this reader reached it. */
 static void reader_catch_up(struct reader *r) {
     uint64_t lost = 0;
     bool behind = false;
@@ -267,7 +270,7 @@ static size_t reader_copy(const char *text, size_t length, size_t *done, char *t
 }
 
 /* Fills the buffer of the connection: first a notice, then events. An event that has begun is ended before a
- * notice goes out. */
+ * notice is sent. */
 static ssize_t reader_more(void *user, void *bytes, size_t size) {
     struct reader *r = user;
     char *to = bytes;
@@ -297,6 +300,7 @@ static ssize_t reader_more(void *user, void *bytes, size_t size) {
             break;
         r->written = 0;
     }
+    /* 0 suspends the connection: only ring_append or a comment wakes it. */
     r->asleep = n == 0;
     if (n > 0)
         r->wrote = svi_monotonic();
@@ -377,6 +381,7 @@ static void events_resume(struct reader *r, const char *id) {
         reader_note(r, "event: lost\ndata: {\"lost\":null,\"reason\":\"the adapter was restarted\"}\n\n");
         return;
     }
+    /* Lost events lie between `number` and the oldest kept; of two parts the newer oldest bounds both. */
     uint64_t oldest = 0;
     for (int p = 0; p < PARTS; p++) {
         const struct ring_part *part = &events->part[p];
@@ -443,6 +448,7 @@ void http_events_get(struct exchange *x, struct http_app *app) {
     events->count++;
     events->tally->event_readers++;
     reader_want(r, 1);
+    /* From here on the reader belongs to the exchange, whose end frees it (reader_end). */
     http_exchange_stream(x, "text/event-stream", reader_more, reader_end, r);
 }
 

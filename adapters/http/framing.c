@@ -15,7 +15,7 @@ static const char *const single[] = {"Host",         "Content-Length",   "Transf
                                      "Origin",       "Sec-Fetch-Site"};
 enum { SINGLE = sizeof single / sizeof single[0] };
 
-struct http_framing_look {
+struct http_framing_scan {
     struct http_framing *f;
     int count[SINGLE];
 };
@@ -33,8 +33,8 @@ static void http_framing_length(struct http_framing *f, const char *value, size_
 
 static enum MHD_Result http_framing_header(void *context, enum MHD_ValueKind kind, const char *name,
                                            size_t name_size, const char *value, size_t size) {
-    struct http_framing_look *look = context;
-    struct http_framing *f = look->f;
+    struct http_framing_scan *scan = context;
+    struct http_framing *f = scan->f;
     (void)kind;
     f->bytes += name_size + size;
     if (name_size == 0 || strspn(name, token_characters) != name_size)
@@ -43,7 +43,7 @@ static enum MHD_Result http_framing_header(void *context, enum MHD_ValueKind kin
         if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
             f->problem = "a header has a control character in its value";
     for (int i = 0; i < SINGLE; i++)
-        if (strcasecmp(name, single[i]) == 0 && ++look->count[i] > 1)
+        if (strcasecmp(name, single[i]) == 0 && ++scan->count[i] > 1)
             f->problem = "it repeats a header that may occur only once";
     if (strcasecmp(name, "Content-Length") == 0)
         http_framing_length(f, value ? value : "", size);
@@ -56,16 +56,16 @@ static enum MHD_Result http_framing_header(void *context, enum MHD_ValueKind kin
 }
 
 void http_framing_read(struct http_framing *f, struct MHD_Connection *mhd, const char *version) {
-    struct http_framing_look look = {.f = f};
+    struct http_framing_scan scan = {.f = f};
     const bool old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
     *f = (struct http_framing){0};
-    MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, http_framing_header, &look);
+    MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, http_framing_header, &scan);
     if (f->problem)
         return;
-    if (look.count[0] == 0 && !old)
+    if (scan.count[0] == 0 && !old)
         f->problem = "the header Host is missing";
-    else if (look.count[1] && look.count[2])
+    else if (scan.count[1] && scan.count[2])
         f->problem = "it has both a Content-Length and a Transfer-Encoding";
-    else if (look.count[2] && old)
+    else if (scan.count[2] && old)
         f->problem = "HTTP/1.0 knows no Transfer-Encoding";
 }

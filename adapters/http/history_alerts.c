@@ -5,7 +5,12 @@
  * any order. The payload is stored as it is, deflated where that is shorter, with a checksum: what a damaged
  * file gives back must not pass for an event.
  *
- * A verdict may come weeks later and does not make its alert longer. */
+ * A verdict may arrive weeks later and does not make its alert longer.
+ *
+ * Read alert_add first, then the two that call it: one event as it was published
+ * (http_history_alerts_add), and a reply with many (http_history_alerts_take), each in one transaction. So
+ * the number up to which all events are here never runs ahead of the events. Everything runs on the
+ * history's thread (history_worker.c). */
 #include "history_alerts.h"
 
 #include <string.h>
@@ -90,7 +95,7 @@ static int alert_write(struct history_store *h, const struct history_stream *s, 
     uint8_t *packed = found == SQLITE_OK ? svi_alloc_plain(packed_size) : NULL;
     if (!packed)
         return found != SQLITE_OK ? found : SQLITE_NOMEM;
-    /* The original size tells which of both it is. */
+    /* A reader compares both sizes: equal means stored as it is. */
     const bool shorter = compress2(packed, &packed_size, event, size, 6) == Z_OK && packed_size < size;
     const void *bytes = shorter ? packed : event;
     const size_t stored = shorter ? packed_size : size;
@@ -118,7 +123,8 @@ static int alert_add(struct history_store *h, struct history_stream *s, const vo
         h->damaged++;
         return SQLITE_OK;
     }
-    if (a.number == 0) /* a stream of an older version numbers none */
+    /* A stream of an older version has no numbers; its `seq` gets a range of its own. */
+    if (a.number == 0)
         a.number = (uint64_t)INT64_MIN | a.seq;
     int rc = s->id == 0 ? http_history_store_identify(h, s) : SQLITE_OK;
     rc = rc == SQLITE_OK ? alert_known(h, s, &a, &known) : rc;
@@ -159,7 +165,8 @@ static int alerts_limit(struct history_store *h) {
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* Ends a transaction. A row of the stream that was made in it is gone with it. */
+/* Ends a transaction. A row of the stream that was made in it is undone with it: the stream has its old id
+ * again. */
 static int alerts_end(struct history_store *h, struct history_stream *s, int64_t id, int rc) {
     rc = rc == SQLITE_OK ? alerts_limit(h) : rc;
     rc = http_history_db_end(&h->db, rc);
@@ -207,6 +214,7 @@ int http_history_alerts_take(struct history_store *h, const char *stream, const 
     at = svi_item_read(r.alerts, &list);
     svi_item_read(r.more, &more);
     const int64_t id = s->id;
+    /* The events and how far they reach are one transaction: a kill between them would hide a gap. */
     rc = http_history_db_run(&h->db, HISTORY_BEGIN);
     for (uint32_t i = 0; list.type == SVI_ARRAY && i < list.length && rc == SQLITE_OK; i++, at = next) {
         next = at;
@@ -223,6 +231,7 @@ int http_history_alerts_take(struct history_store *h, const char *stream, const 
         rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
         sqlite3_reset(q);
     }
+    /* What the next request asks for changes only once the file has it. */
     if ((rc = alerts_end(h, s, id, rc)) == SQLITE_OK) {
         s->epoch = r.epoch;
         s->number = r.next;
@@ -268,6 +277,7 @@ static bool alerts_unpack(struct svi_bytes *out, sqlite3_stmt *q) {
     const void *bytes = sqlite3_column_blob(q, 2);
     const size_t stored = (size_t)sqlite3_column_bytes(q, 2);
     uLongf unpacked = (uLongf)size;
+    /* The sizes are from the file and may be damaged: they are bounded before memory is reserved. */
     out->size = 0;
     if (size <= 0 || size > MAX_EVENT || stored == 0 || (int64_t)crc32(0, bytes, (uInt)stored) != sum ||
         svi_bytes_reserve(out, (size_t)size) != SVS_OK)

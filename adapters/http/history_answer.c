@@ -5,7 +5,11 @@
  * keeps, the length becomes a multiple of the next coarser one. A point without any measurement is null in
  * every figure: a gap stays a gap.
  *
- * An alert is one object: the keys of the event that opened it, with what later events changed. */
+ * An alert is one object: the keys of the event that opened it, with what later events changed.
+ *
+ * Read from the bottom: http_history_answer, answer_figures with answer_plan, answer_alerts. Everything runs
+ * on the history's thread. An answer is whole or a problem: without memory the text begins again, which
+ * answer_end notices. Its size is bounded by HISTORY_POINTS_MAX and HISTORY_ANSWER_BYTES. */
 #include "history_answer.h"
 
 #include <inttypes.h>
@@ -106,6 +110,7 @@ static bool answer_plan(struct answer_range *r, int64_t from, int64_t to, int64_
         i++;
     if (asked == 0)
         r->length = i < LENGTHS ? answer_lengths[i] : answer_lengths[LENGTHS - 1];
+    /* Ends at the step of one second, which divides every length. */
     for (r->base = HISTORY_STEPS - 1; r->length % http_history_step[r->base] != 0; r->base--)
         ;
     r->from = answer_floor(from, r->length);
@@ -192,6 +197,7 @@ static int answer_figures(struct history_store *h, struct history_stream *s, con
     int64_t from = (int64_t)floor(q->from);
     const int64_t to = (int64_t)floor(q->to);
     int rc;
+    /* The second that is still open belongs to the answer. */
     http_history_store_settle(h, s);
     if (q->from <= 0) {
         if ((rc = http_history_store_first(h, s, &from)) != SQLITE_OK)
@@ -209,6 +215,7 @@ static int answer_figures(struct history_store *h, struct history_stream *s, con
         answer_fail(a, 503, "no_memory", "no memory for %" PRId64 " points", r.count);
         return SQLITE_OK;
     }
+    /* The whole last point, even where `to` lies inside it. */
     rc = http_history_store_range(h, s, r.base, r.from, r.from + r.count * r.length, answer_take, &r);
     if (rc == SQLITE_OK) {
         answer_write(&a->body, &r, s, q);
@@ -220,7 +227,7 @@ static int answer_figures(struct history_store *h, struct history_stream *s, con
 
 /* ---- alerts */
 
-/* What the events of an alert come down to. `base` is the first of them that says most: the `open`. */
+/* What the events of an alert amount to. `base` is its `open`, or its first event where that is missing. */
 struct answer_alert {
     struct svi_bytes base;
     bool opened;      /* base is an `open` */
@@ -277,6 +284,7 @@ static bool answer_event(void *user, const uint8_t *event, size_t size) {
     } else if (strcmp(c.state, "update") == 0 || open)
         a->updates++;
     a->number = c.number;
+    /* A verdict leaves time, texts and severity alone. */
     if (strcmp(c.state, "verdict") != 0) {
         const bool close = strcmp(c.state, "close") == 0;
         a->ts = c.ts;
@@ -352,7 +360,7 @@ static void answer_alert(struct svi_bytes *out, const struct answer_alert *a,
         answer_put(out, ",\"by\":");
         answer_string(out, a->by, strlen(a->by));
     }
-    /* It has no close: the stream went back, or began again without its state. */
+    /* It has no close: the stream returned to an older state, or began without its state. */
     answer_put(out, "%s}", e->over ? ",\"ended\":\"epoch\"" : "");
 }
 
@@ -360,6 +368,7 @@ static int answer_alerts(struct history_store *h, const struct history_stream *s
                          const struct history_question *q, struct history_answer *a) {
     struct history_episode *found = svi_alloc_array(HISTORY_ALERTS_MAX + 1, sizeof *found);
     int count = 0, written = 0;
+    /* One more than fits: whether there is more is known without counting. */
     int rc = found ? http_history_alerts_find(h, s, q->from, q->to, &q->selection, HISTORY_ALERTS_MAX + 1,
                                               found, &count)
                    : SQLITE_NOMEM;
@@ -372,6 +381,7 @@ static int answer_alerts(struct history_store *h, const struct history_stream *s
         struct answer_alert alert = {.verdict = -1, .closed_at = NAN, .muted = true};
         rc = http_history_alerts_events(h, found[written].id, answer_event, &alert);
         if (rc == SQLITE_OK && alert.base.size > 0) {
+            /* An alert of which no event can be read is left out, so a count does not decide the comma. */
             if (a->body.size > 0 && a->body.data[a->body.size - 1] == '}')
                 answer_bytes(&a->body, ",", 1);
             answer_alert(&a->body, &alert, &found[written]);

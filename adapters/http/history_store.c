@@ -2,13 +2,18 @@
  *
  * A measurement is merged into the open point of each step. An open point moves to `pending` when the next
  * measurement lies outside of it, and from there into the file at the next commit. A commit writes points of
- * one second at once, and coarser ones when they are over: so what a kill loses is what came after the last
- * commit, and all coarser points that were open can be made again of the finer ones in the file.
+ * one second at once, and coarser ones when they are over: so what a kill loses is what arrived after the
+ * last commit, and all coarser points that were open can be made again of the finer ones in the file.
  *
  * That is what opening a point does: it takes the row of the file or the merge of the finer rows, whichever
  * has more measurements. The finer rows have more after a kill; the row itself has more when the finer rows
  * are pruned, as for points that come late. A clock that steps back leads to a point that exists; the
- * measurements are merged into it. */
+ * measurements are merged into it.
+ *
+ * Read http_history_store_add, store_open_point, http_history_store_commit. Invariants: `pending` is
+ * ascending and has one point a begin, which replaces the row of the file; nothing leaves it before a
+ * transaction with it has succeeded, unless MAX_PENDING is reached. Everything runs on the history's
+ * thread. */
 #include "history_store.h"
 
 #include <math.h>
@@ -47,7 +52,7 @@ static int64_t store_pending_at(const struct history_pending *p, int64_t t) {
     return low;
 }
 
-/* The oldest points of the finest step that has any: coarser ones hold what they say. */
+/* The oldest points of the finest step that has any: coarser ones hold the same measurements. */
 static void store_drop_oldest(struct history_store *h) {
     for (int k = 0; k < HISTORY_STEPS; k++)
         for (int i = 0; i < h->count; i++) {
@@ -72,6 +77,7 @@ static void store_put(struct history_store *h, struct history_stream *s, int k) 
             waiting += h->stream[i]->pending[j].count;
     if (waiting >= MAX_PENDING)
         store_drop_oldest(h);
+    /* After the drop, which moves what is pending. */
     const int64_t at = store_pending_at(p, s->open[k].t);
     if (at < p->count && p->point[at].t == s->open[k].t)
         p->point[at] = s->open[k];
@@ -139,6 +145,7 @@ static int store_open_point(struct history_store *h, struct history_stream *s, i
     int rc, finer = SQLITE_OK;
     if (s->is_open[k] && s->open[k].t == begin)
         return SQLITE_OK;
+    /* The point that ends becomes pending first: the next coarser one reads it there. */
     store_put(h, s, k);
     s->open[k] = (struct history_point){.t = begin};
     s->is_open[k] = true;
@@ -166,7 +173,7 @@ static int store_open_points(struct history_store *h, struct history_stream *s, 
 
 int http_history_store_first(struct history_store *h, struct history_stream *s, int64_t *first) {
     *first = -1;
-    /* A coarse point may begin before its first measurement; a finer one in it says better when that was. */
+    /* A coarse point may begin before its first measurement; a finer one within it is more exact. */
     for (int k = HISTORY_STEPS - 1; k >= 0; k--) {
         sqlite3_stmt *q = http_history_db_statement(&h->db, HISTORY_POINT_FIRST);
         int64_t t = s->pending[k].count > 0 ? s->pending[k].point[0].t : -1;
@@ -276,6 +283,7 @@ int http_history_store_add(struct history_store *h, const char *stream, const st
     struct history_stream *s = http_history_store_stream(h, stream, &loaded);
     if (!s)
         return loaded;
+    /* All four are open before any is changed: opening one merges what is stored of the finer one. */
     const int rc = store_open_points(h, s, p->t);
     for (int k = 0; k < HISTORY_STEPS; k++) {
         http_history_point_merge(&s->open[k], p);
@@ -351,6 +359,7 @@ int http_history_store_commit(struct history_store *h, bool all) {
         waiting += s->changed;
         fresh[i] = s->id == 0;
     }
+    /* An idle history does not wake its disk. */
     if (waiting == 0)
         return SQLITE_OK;
     int rc = http_history_db_run(&h->db, HISTORY_BEGIN);
@@ -396,6 +405,7 @@ enum history_opening http_history_store_reopen(struct history_store *h, const ch
         h->stream[i]->id = 0;
         h->stream[i]->epoch = h->stream[i]->number = 0;
         h->stream[i]->changed = true;
+        /* Rows, epoch and number are those of the new file; pending points stay and are written there. */
         if (result == HISTORY_OPENED)
             store_load(h, h->stream[i]);
     }
@@ -415,6 +425,7 @@ static int store_prune_points(struct history_store *h, int64_t id, double now, b
         const int rc = store_done(q);
         if (rc != SQLITE_OK)
             return rc;
+        /* A piece at a time: questions wait meanwhile. */
         *more = *more || sqlite3_changes(h->db.sqlite) == PRUNE_PIECE;
     }
     return SQLITE_OK;

@@ -4,11 +4,16 @@
  * tried again with the next; until then its points wait in memory (history_store.c).
  *
  * A file that SQLite calls damaged is closed and renamed, and a new one begins: nothing of it is deleted, and
- * the history goes on. The alerts come again from the stream, as far as it keeps them. A file that somebody
- * moved away or deleted is no longer written either, and a new one begins under its name.
+ * the history continues in it. The alerts are fetched again from the stream, as far as it keeps them. A file
+ * that somebody moved away or deleted is no longer written either, and a new one begins under its name.
  *
  * Old rows are removed only while the wall clock has run evenly for some minutes: a clock that jumps ahead
- * for a moment must not remove a year. */
+ * for a moment must not remove a year.
+ *
+ * Two threads: the functions before the owner's side run on the history's (those that open a file also on the
+ * owner's, before the thread exists), the others on the owner's. `mutex` guards what both use and is never
+ * held during a call of the store. Read keeper_run, keeper_do, keeper_commit. Every job that is accepted is
+ * done; those with a callback return by `done`. */
 #include "history_worker.h"
 
 #include <errno.h>
@@ -180,6 +185,7 @@ static void keeper_set_aside(struct history_worker *w) {
 static void keeper_fail(struct history_worker *w, int result) {
     char shown[256];
     keeper_count(w, 1);
+    /* Only damage moves the file: a full disk or a lock may pass, and pending points wait for that. */
     if (http_history_db_is_damage(result)) {
         keeper_set_aside(w);
         return;
@@ -203,6 +209,7 @@ static void keeper_commit(struct history_worker *w, bool all) {
             keeper_report(w, false, "%s", w->lasting);
         }
     }
+    /* After the file was checked: a file that was moved away gets no more writes. */
     const int rc = http_history_store_commit(&w->store, all);
     pthread_mutex_lock(&w->mutex);
     w->state.dropped += w->store.dropped;
@@ -298,6 +305,7 @@ static struct history_job *keeper_next(struct history_worker *w, double until) {
 }
 
 static void keeper_finish(struct history_worker *w, struct history_job *j) {
+    /* Once it is in `done` it belongs to the owner, which may free it at once. */
     const bool answers = j->kind == JOB_TAKE || j->kind == JOB_ASK;
     pthread_mutex_lock(&w->mutex);
     w->jobs--;
@@ -321,10 +329,12 @@ static void *keeper_run(void *user) {
             keeper_finish(w, j);
         }
         pthread_mutex_lock(&w->mutex);
+        /* Only with an empty queue: what was accepted is written before the end. */
         const bool over = w->ending && !w->todo.first;
         pthread_mutex_unlock(&w->mutex);
         if (over)
             break;
+        /* After each job, too: a queue that never empties must not delay the commit. */
         const double now = svi_monotonic();
         if (now >= w->commit_at) {
             keeper_commit(w, false);
@@ -428,7 +438,7 @@ void http_history_worker_free(struct history_worker **worker) {
     until.tv_sec += END_SECONDS;
     if (pthread_timedjoin_np(w->thread, NULL, &until) != 0) {
         http_log("the disk of the history does not answer; its last seconds are lost");
-        return; /* the thread still uses all of it */
+        return; /* the thread still uses all of it: it is not freed */
     }
     for (struct history_job *j = w->done.first, *next; j; j = next) {
         next = j->next;
@@ -452,7 +462,7 @@ void http_history_worker_turn(struct history_worker *w) {
     uint64_t count;
     struct history_state state;
     const ssize_t got = read(w->event, &count, sizeof count);
-    (void)got; /* nothing was there */
+    (void)got; /* read before the list is taken: what is done after that signals again */
     pthread_mutex_lock(&w->mutex);
     struct history_job *j = w->done.first, *next;
     list_clear(&w->done);

@@ -32,8 +32,8 @@ struct http_connection {
     bool local;                /* of this machine, where there is no limit by address */
     bool dropped;              /* it is being closed */
     bool watched;
-    int stuck;      /* looks in a row that found bytes that nobody reads */
-    size_t drained; /* bytes of the body at the last look */
+    int stuck;      /* checks in a row that found bytes that nobody reads */
+    size_t drained; /* bytes of the body at the last check */
 };
 
 struct http_connections {
@@ -57,11 +57,11 @@ struct http_connection *http_connection_new(struct http_connections *all, int fd
                                             const struct sockaddr *address);
 void http_connection_free(struct http_connections *all, struct http_connection *c);
 
-/* Sets the deadline by what the connection waits for. `bytes`: of a body, those that have come; of an answer,
- * its size. */
+/* Sets the deadline by what the connection waits for. `bytes`: of a body, those that have arrived; of an
+ * answer, its size. */
 void http_connection_expect(struct http_connection *c, enum http_wants wants, size_t bytes);
 
-/* Reports on `watch`, once, that the client has left: reset it, or (`closing`) said that it sends no more. */
+/* Reports on `watch`, once, that the client has left: reset it, or (`closing`) closed its sending side. */
 void http_connection_watch(struct http_connections *all, struct http_connection *c, bool closing);
 void http_connection_ignore(struct http_connections *all, struct http_connection *c);
 

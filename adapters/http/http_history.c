@@ -1,14 +1,19 @@
 /* What the history records of each stream, and how it is asked.
  *
  * Figures come from the status, once a second. Counters become rates over the time between two statuses, by
- * the monotonic clock; where the stream has restarted, gone back, or was silent for longer than MAX_INTERVAL,
- * the rate is not known. A status a little late or early may skip one second of the clock: that second gets
- * the figures of the status after it, which were measured over it. A longer gap stays a gap.
+ * the monotonic clock; where the stream has restarted, returned to an older state, or was silent for longer
+ * than MAX_INTERVAL, the rate is not known. A status a little late or early may skip one second of the clock:
+ * that second gets the figures of the status after it, which were measured over it. A longer gap stays a gap.
  *
  * Alert events are recorded as they are published, so that none is lost with the stream, and fetched by the
  * request `alerts` from the last number that the history has: at the first status, after each event, and
  * every FETCH_SECONDS, since verdicts and events under a mute are kept without being published. So after a
- * gap of this program, of the stream or of the connection none is missing that the stream still keeps. */
+ * gap of this program, of the stream or of the connection none is missing that the stream still keeps.
+ *
+ * Read history_on_status, history_fetch with its callbacks, history_question. Everything here runs on the
+ * main thread and only hands jobs to the history's (history_worker.h). Invariants: one fetch a stream at a
+ * time; `taken` is what the file has, never what was only asked for; a waiter lives until its answer, even
+ * where its exchange has ended. */
 #include "http_history.h"
 
 #include <ctype.h>
@@ -86,7 +91,7 @@ struct history_track {
 struct history_waiter {
     struct history_waiter *next;
     struct http_history *history;
-    struct exchange *x; /* NULL: it has gone */
+    struct exchange *x; /* NULL: it has ended */
 };
 
 struct http_history {
@@ -160,17 +165,18 @@ static void history_on_status(void *user, struct http_stream *s, const void *byt
     const int64_t second = (int64_t)floor(time);
     const uint64_t epoch = http_view_unsigned(status, "epoch", 0);
     const bool same = strcmp(t->name, s->name) == 0;
-    const bool goes_on =
+    const bool continues =
         same && t->epoch == epoch && uptime >= t->uptime && now - t->measured <= MAX_INTERVAL;
     struct history_point p = {.t = second};
     struct history_state state;
     http_history_worker_state(h->worker, &state);
     h->tally->history_errors = state.errors;
-    const char *measure = history_point_of(status, t, goes_on ? now - t->measured : 0, &p);
+    const char *measure = history_point_of(status, t, continues ? now - t->measured : 0, &p);
+    /* A new file has none of the alerts: how far it reaches is asked again. */
     t->reaches = t->reaches && same && t->taken.file == state.file;
     if (!same)
         snprintf(t->name, sizeof t->name, "%s", s->name);
-    if (goes_on && second == t->second + 2) {
+    if (continues && second == t->second + 2) {
         p.t = second - 1;
         http_history_worker_point(h->worker, t->name, &p, measure);
         p.t = second;
@@ -204,6 +210,7 @@ static void history_on_reached(void *user, bool ok, const struct history_taken *
             http_log("history: %" PRId64 " alert events of %s are missing: the stream no longer had them "
                      "(its setting alert.keep)",
                      taken->lost, t->name);
+        /* The first answer only names where to begin: the fetch itself follows. */
         t->again = t->again || taken->more || !t->reaches;
         t->taken = *taken;
     }
@@ -254,6 +261,7 @@ static void history_on_event(void *user, struct http_stream *s, const struct sub
     struct history_track *t = &h->track[s->index];
     if (e->kind != SVI_TOPIC_ALERT || !t->name[0])
         return;
+    /* Recorded at once, and fetched all the same: the fetch closes the gaps before it. */
     http_history_worker_event(h->worker, t->name, e->payload, e->size);
     t->again = t->fetching;
     if (!t->fetching)
@@ -449,6 +457,7 @@ static void history_question(struct exchange *x, struct http_app *app, bool aler
         http_exchange_problem(x, 503, "unavailable", "the history does not keep up; ask again later");
         return;
     }
+    /* Answers are given by the turn of this thread, so never before these lines. */
     h->waiting = w;
     http_exchange_later(x, ANSWER_SECONDS, history_left, w);
 }

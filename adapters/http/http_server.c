@@ -3,8 +3,8 @@
  * is there, http_server_access is called with the headers, with each piece of the body, and at the end of it,
  * where the handler runs; http_server_complete ends the exchange.
  *
- * Every connection has one deadline, which depends on what it does (http_connection_expect). A look every
- * LOOK_SECONDS ends those that are over: so a sender of one byte a second gets no further than a silent one.
+ * Every connection has one deadline, which depends on what it does (http_connection_expect). A check every
+ * CHECK_SECONDS ends those that are over: so a sender of one byte a second gets no further than a silent one.
  * A suspended connection is not polled by libmicrohttpd: `watch` reports that its client has left.
  *
  * Invariants: nothing here blocks; all memory that a client can make us hold is counted (bodies, answers,
@@ -32,8 +32,8 @@
 #include "request_check.h"
 #include "tls.h"
 
-#define LOOK_SECONDS  0.1
-#define LOOKS_STUCK   5
+#define CHECK_SECONDS 0.1
+#define CHECKS_STUCK  5 /* in a row, .5 s: bytes that are read do not stay this long */
 #define PAUSE_SECONDS 0.001
 #define POOL_BYTES    (32 * 1024) /* of a connection in libmicrohttpd: its headers, its writes */
 #define BODIES        4           /* bodies of the largest size that may be in flight together */
@@ -53,7 +53,7 @@ struct http_server {
     int polled;     /* libmicrohttpd's epoll */
     bool resumed;   /* a connection, since the last MHD_run, which does not report it */
     bool moved;     /* a request, in the last turn */
-    double looked;  /* svi_monotonic */
+    double checked; /* svi_monotonic */
     struct http_log_limit complaints, turned_away;
     struct http_tls *tls; /* of new connections; NULL: without TLS */
     bool closing;         /* no more connections */
@@ -142,7 +142,7 @@ static void http_server_complete(void *context, struct MHD_Connection *mhd, void
     http_exchange_free(x);
 }
 
-/* The answer is made before the body is here. A small rest is read first, so that the connection goes on and
+/* The answer is made before the body is here. A small rest is read first, so that the connection stays and
  * the client sees the answer; of a large one nothing is read: libmicrohttpd closes after the answer. */
 static enum MHD_Result http_server_refuse(struct exchange *x) {
     if (http_request_rest(x) <= DRAINED_MAX && !x->hung_up) {
@@ -191,6 +191,7 @@ static enum MHD_Result http_server_dispatch(struct http_server *s, struct exchan
         http_exchange_problem(x, 503, "busy", "too many answers wait for slow readers; try again");
     } else
         x->route->handler(x, s->app);
+    /* A response is accepted only inside this callback; without one yet the connection sleeps. */
     if (x->phase == HTTP_ANSWERED)
         return http_exchange_queue(x);
     http_exchange_suspend(x);
@@ -218,7 +219,7 @@ static enum MHD_Result http_server_access(void *context, struct MHD_Connection *
         return http_server_dispatch(s, x);
     if (x->phase == HTTP_REFUSED || x->phase == HTTP_ANSWERED)
         return http_exchange_queue(x);
-    /* Called without a reason while the handler still works. */
+    /* libmicrohttpd may call while the handler still works: the exchange sleeps again. */
     http_exchange_suspend(x);
     return MHD_YES;
 }
@@ -304,15 +305,15 @@ static bool http_server_is_stuck(struct http_connection *c) {
     else
         c->stuck++;
     c->drained = drained;
-    return c->stuck >= LOOKS_STUCK;
+    return c->stuck >= CHECKS_STUCK;
 }
 
 /* False: it is not time for it. */
-static bool http_server_look(struct http_server *s) {
+static bool http_server_check(struct http_server *s) {
     const double now = svi_monotonic();
-    if (now - s->looked < LOOK_SECONDS)
+    if (now - s->checked < CHECK_SECONDS)
         return false;
-    s->looked = now;
+    s->checked = now;
     for (struct http_connection *c = s->connections.first, *next; c; c = next) {
         next = c->next;
         if (!c->dropped && (now >= c->deadline || http_server_is_stuck(c)))
@@ -335,10 +336,11 @@ void http_server_turn(struct http_server *s, const zmq_pollitem_t *polled) {
     const int n = polled[1].revents ? epoll_wait(s->connections.watch, left, HANG_UPS, 0) : 0;
     for (int i = 0; i < n; i++)
         http_server_drop(left[i].data.ptr);
-    const bool looked = http_server_look(s);
+    /* Deadlines after the clients that left: they need no answer of theirs. */
+    const bool checked = http_server_check(s);
     s->moved = false;
     http_connections_evict(&s->connections, http_server_drop);
-    bool more = looked || polled[0].revents || http_server_is_ready(s);
+    bool more = checked || polled[0].revents || http_server_is_ready(s);
     for (int i = 0; i < RUNS && more; i++) {
         s->resumed = false;
         MHD_run(s->daemon);
@@ -350,7 +352,7 @@ void http_server_turn(struct http_server *s, const zmq_pollitem_t *polled) {
  * keeps that from occupying the core; what arrives ends it early. */
 double http_server_wait(const struct http_server *s) {
     unsigned long long ms;
-    const double wait = s->resumed ? 0 : s->connections.count > 0 ? LOOK_SECONDS : HUGE_VAL;
+    const double wait = s->resumed ? 0 : s->connections.count > 0 ? CHECK_SECONDS : HUGE_VAL;
     if (MHD_get_timeout(s->daemon, &ms) != MHD_YES)
         return wait;
     return fmin(wait, ms == 0 && s->tls && !s->moved ? PAUSE_SECONDS : (double)ms / 1000);

@@ -7,6 +7,10 @@
  * broke. The settings are asked for every ten seconds, and whenever the epoch changes: handlers need the
  * delivery level and the largest message.
  *
+ * Everything runs on the main thread, and nothing blocks. Invariants: names are unique at any time; one
+ * status and one config are under way at most; listeners see a status after the fields of the stream were
+ * updated.
+ *
  * Read from the bottom: http_streams_turn, stream_turn, stream_on_status. */
 #include "streams.h"
 
@@ -27,7 +31,7 @@
 #define CTL_AT_ONCE    64   /* requests under way */
 #define IN_AT_ONCE     256  /* messages under way; the credit of a stream is 1024 */
 #define QUEUE          5000 /* events that may wait in a socket */
-#define AT_ONCE        500  /* events taken before other work is looked at */
+#define AT_ONCE        500  /* events taken before other work gets its turn */
 #define LISTENERS      8
 #define PUSHED         1000      /* messages to in.mode pull that libzmq may hold */
 #define LINGER_MS      1000      /* for these, at the end */
@@ -201,6 +205,8 @@ static void stream_on_status(void *user, const void *reply, size_t size, const c
     /* A refusal, as of a key without the role, is no status. */
     if (why || !http_view_true(http_view_of(reply, size), "ok") || !stream_keep(&s->status, reply, size))
         return;
+    /* From here on the stream has answered; the order below matters: the epoch before the settings that
+     * depend on it, the name and the connections before the listeners, which use both. */
     s->answered = svi_monotonic();
     s->status_time = svi_wall_clock();
     s->epoch = http_view_unsigned(http_stream_status(s), "epoch", 0);
@@ -227,6 +233,7 @@ static void stream_on_config(void *user, const void *reply, size_t size, const c
     s->config_asked = false;
     if (!why && http_view_true(http_view_of(reply, size), "ok"))
         stream_keep(&s->config, reply, size);
+    /* An older stream has its in.mode only here. */
     stream_connect_in(s);
 }
 
@@ -330,6 +337,7 @@ void http_streams_close(struct http_streams **all) {
     *all = NULL;
     for (int i = 0; i < a->count; i++) {
         struct http_stream *s = &a->stream[i];
+        /* Requests end first: their callbacks may still read the stream. */
         http_asks_close(&s->ctl);
         http_asks_close(&s->in);
         stream_close_events(s);
@@ -339,6 +347,7 @@ void http_streams_close(struct http_streams **all) {
         svi_bytes_clear(&s->config);
         svi_identity_wipe(&s->identity);
     }
+    /* With all sockets closed this waits for LINGER_MS at most. */
     while (a->context && zmq_ctx_term(a->context) != 0 && errno == EINTR)
         ;
     svi_free(a);
@@ -428,6 +437,7 @@ static void stream_take_events(struct http_stream *s, struct subscription *from,
 
 static void stream_turn(struct http_stream *s, double now, const zmq_pollitem_t *polled) {
     const zmq_pollitem_t *const subscribed = polled ? polled + 2 * HTTP_ASKS_ITEMS : NULL;
+    /* Replies before events: a status may replace the sockets that events are read from. */
     http_asks_turn(&s->ctl, polled);
     http_asks_turn(&s->in, polled ? polled + HTTP_ASKS_ITEMS : NULL);
     if (!s->ctl.connected)
@@ -484,6 +494,7 @@ char *http_stream_delivery(const struct http_stream *s, char out[24]) {
 
 void http_stream_want(struct http_stream *s, enum svi_topic kind, int change) {
     struct subscription *to = kind == SVI_TOPIC_SCORE ? &s->scores : &s->events;
+    /* Only the first and the last reader change the subscription. */
     const bool before = s->wanted[kind] > 0;
     char prefix[SVI_TOPIC_MAX];
     s->wanted[kind] += change;
@@ -497,7 +508,7 @@ void http_stream_want(struct http_stream *s, enum svi_topic kind, int change) {
         subscription_add(to, prefix, NULL);
 }
 
-/* The addresses came into the status together with it. */
+/* Versions whose status has addresses know the request. */
 bool http_stream_reads_message(const struct http_stream *s) {
     return http_view_key(http_stream_status(s), "addresses").at != NULL;
 }
