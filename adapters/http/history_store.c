@@ -12,8 +12,7 @@
  *
  * Read http_history_store_add, store_open_point, http_history_store_commit. Invariants: `pending` is
  * ascending and has one point a begin, which replaces the row of the file; nothing leaves it before a
- * transaction with it has succeeded, unless MAX_PENDING is reached. Everything runs on the history's
- * thread. */
+ * transaction with it has succeeded, unless MAX_PENDING is reached. All on the history's thread. */
 #include "history_store.h"
 
 #include <math.h>

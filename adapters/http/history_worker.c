@@ -9,7 +9,6 @@
  *
  * Old rows are removed only while the wall clock has run evenly for some minutes: a clock that jumps ahead
  * for a moment must not remove a year.
- *
  * Two threads: the functions before the owner's side run on the history's (those that open a file also on the
  * owner's, before the thread exists), the others on the owner's. `mutex` guards what both use and is never
  * held during a call of the store. Read keeper_run, keeper_do, keeper_commit. Every job that is accepted is

@@ -12,8 +12,7 @@
  *
  * Read history_on_status, history_fetch with its callbacks, history_question. Everything here runs on the
  * main thread and only hands jobs to the history's (history_worker.h). Invariants: one fetch a stream at a
- * time; `taken` is what the file has, never what was only asked for; a waiter lives until its answer, even
- * where its exchange has ended. */
+ * time; `taken` is what the file has; a waiter lives until its answer, even if its exchange has ended. */
 #include "http_history.h"
 
 #include <ctype.h>
