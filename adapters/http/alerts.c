@@ -21,7 +21,7 @@
 #define GRACE     2.0
 
 struct alerts_question {
-    struct exchange *x; /* NULL: it has gone */
+    struct exchange *x; /* NULL: it has ended */
     struct http_app *app;
     struct http_stream *stream;
     int64_t since, limit, offset;

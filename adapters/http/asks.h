@@ -1,9 +1,9 @@
 /* asks.h: requests to one socket of a stream, ctl or in, and their replies, without blocking.
  *
  * A DEALER socket gets the replies in the order of the requests. So a request whose time is over keeps its
- * place until its reply has come. When the connection breaks, all requests under way end, and the socket is
- * replaced: nothing that it still holds can reach the next process, whose replies would then be matched with
- * the wrong requests. A new attempt follows after a pause that doubles. */
+ * place until its reply has arrived. When the connection breaks, all requests under way end, and the socket
+ * is replaced: nothing that it still holds can reach the next process, whose replies would then be matched
+ * with the wrong requests. A new attempt follows after a pause that doubles. */
 #ifndef HTTP_ASKS_H
 #define HTTP_ASKS_H
 
@@ -21,7 +21,7 @@ extern const char http_why_full[];    /* too many bytes wait already: it was not
 extern const char http_why_timeout[]; /* no answer in time; it may have been taken */
 extern const char http_why_unsent[];  /* its time was over before it could be sent */
 extern const char http_why_broken[]; /* the connection broke while it was under way; it may have been taken */
-extern const char http_why_foreign[]; /* what came back is no reply of a stream; it may have been taken */
+extern const char http_why_foreign[]; /* what was received is no reply of a stream; it may have been taken */
 
 /* The reply: a checked map of msgpack, or JSON, unchecked, and only where the request was JSON. NULL: there
  * is none, and `why` is one of the above. */
@@ -39,7 +39,7 @@ struct http_asks {
     bool refused;                  /* the last handshake failed: keys */
     bool blocked;                  /* the socket accepts nothing now */
     bool stale;                    /* to be replaced at `again` */
-    bool foreign;                  /* and the reason is what came back */
+    bool foreign;                  /* and the reason is what was received */
     bool drained, monitor_drained; /* as in polled.h */
     double again, pause;
     struct http_ask *first, *unsent, *last; /* by age; those before `unsent` are under way */

@@ -2,7 +2,7 @@
  *
  * It begins with the request line (http_server.c), grows with each piece of the body, waits for its answer,
  * and ends when libmicrohttpd reports the request as completed. While it waits, or while a stream has nothing
- * to send, its connection is suspended: libmicrohttpd does not look at it until it is resumed. */
+ * to send, its connection is suspended: libmicrohttpd ignores it until it is resumed. */
 #ifndef HTTP_EXCHANGE_INTERNAL_H
 #define HTTP_EXCHANGE_INTERNAL_H
 
@@ -64,7 +64,7 @@ void http_exchange_free(struct exchange *x);
 /* Hands the finished response to libmicrohttpd, from inside its access handler. */
 enum MHD_Result http_exchange_queue(struct exchange *x);
 
-/* Lets libmicrohttpd look at a suspended connection again. */
+/* Lets libmicrohttpd serve a suspended connection again. */
 void http_exchange_resume(struct exchange *x);
 void http_exchange_suspend(struct exchange *x);
 

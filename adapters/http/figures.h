@@ -62,10 +62,10 @@ bool http_figures_read(struct http_figures *f, const void *status, size_t size);
 
 /* A stream as /metrics shows it. */
 struct http_shown {
-    const char *stream;                 /* its name, unlike those of all others */
+    const char *stream;                 /* its name, unique among all streams */
     bool up;                            /* it answers */
     double age;                         /* seconds since its last answer; NAN: none so far */
-    const struct http_figures *figures; /* NULL: it does not answer, and what it said last is not repeated */
+    const struct http_figures *figures; /* NULL: it does not answer, and its last figures are not repeated */
 };
 
 /* Writes all families of streams. */

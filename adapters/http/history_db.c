@@ -1,9 +1,10 @@
 /* The file of a history: who may use it, which form it has, and what its errors mean.
  *
- * A file is looked at before SQLite sees it. One that is not ours is never written: a database with another
+ * A file is checked before SQLite sees it. One that is not ours is never written: a database with another
  * application id, or of a newer form, is refused; bytes that are no database at all may be ours with a
- * damaged begin, so the caller goes on without them and leaves them where they are. Ours with damage further
- * in is set aside under another name, together with its write-ahead log, so that it can still be repaired.
+ * damaged begin, so the caller continues without them and leaves them where they are. Ours with damage
+ * further in is set aside under another name, together with its write-ahead log, so that it can still be
+ * repaired.
  *
  * The lock against a second adapter is flock on a descriptor of our own: SQLite's locks are those of fcntl,
  * which other programs need for reading while we write, and which this process would lose by closing any
@@ -25,7 +26,7 @@
 
 #define APPLICATION 0x73766d68 /* "svmh" at offset 68 of the file: 1937141096 */
 #define FORM        1          /* user_version */
-#define HEADER      72         /* bytes of the file's header that are looked at */
+#define HEADER      72         /* bytes of the file's header that are checked */
 #define SUFFIX      40         /* bytes of ".damaged-20261127T031500Z-NN-wal" */
 
 static const char db_magic[16] = "SQLite format 3";

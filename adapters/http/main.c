@@ -73,7 +73,7 @@ static void http_main_reload(struct http_app *app) {
     }
 }
 
-/* Takes the signals that have come. False: one of them says that it is time to end. */
+/* Takes the signals that have arrived. False: one of them says that it is time to end. */
 static bool http_main_take_signals(struct http_app *app) {
     char number;
     while (read(http_signal_pipe[0], &number, 1) == 1)

@@ -110,7 +110,7 @@ static const char *posted_scores_json(struct posted *p, const char *array, struc
     return end + 1;
 }
 
-/* The reply was made by the stream's own writer; it is checked all the same, as whatever comes over a socket.
+/* The reply was made by the stream's own writer; it is checked all the same, as whatever a socket delivers.
  */
 static bool posted_read_json(struct posted *p, const void *reply, size_t size, struct posted_reply *r) {
     static const char zeros[32];

@@ -9,7 +9,7 @@
 enum posted_kind { POSTED_SAMPLES, POSTED_PREDICT, POSTED_CHANGES };
 
 struct posted {
-    struct exchange *x; /* NULL: it has gone */
+    struct exchange *x; /* NULL: it has ended */
     struct http_stream *stream;
     bool json; /* of the messages, and so of their replies */
     enum posted_kind kind;

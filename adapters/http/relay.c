@@ -22,7 +22,7 @@
 #define GRACE   2.0 /* seconds that the server waits longer than the stream may take */
 
 struct relay {
-    struct exchange *x; /* NULL: it has gone */
+    struct exchange *x; /* NULL: it has ended */
     struct http_stream *stream;
     http_relay_answer *answer;
     void *user;

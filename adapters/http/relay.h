@@ -1,6 +1,6 @@
 /* relay.h: a request of HTTP that becomes a request to a stream, and the reply that becomes its answer.
  *
- * A client may leave, or its time may be over, before the reply comes: then the reply goes nowhere. Refusals
+ * A client may leave, or its time may be over, before the reply arrives: then the reply is dropped. Refusals
  * and missing replies become problem documents here. */
 #ifndef HTTP_RELAY_H
 #define HTTP_RELAY_H

@@ -190,7 +190,7 @@ static void summary_add_work(struct summary_text *t, const struct http_stream *s
         summary_add(t, "disk %.0f %% free", floor(100 * left / size));
 }
 
-/* What is broken inside, while the stream goes on. Returns the level. */
+/* What is broken inside, while the stream continues. Returns the level. */
 static enum http_level summary_add_faults(struct summary_text *t, struct http_view status) {
     static const struct {
         const char *key, *text;

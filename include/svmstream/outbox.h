@@ -31,7 +31,7 @@
  * runs, nothing is lost by this: the outbox reports its position and continues there. A producer whose name
  * will not be used again calls svs_outbox_leave, which frees its slot in the process at once.
  *
- * A producer that reads a log sets `replay` and states with each sample where the log goes on after it
+ * A producer that reads a log sets `replay` and states with each sample where the log continues after it
  * (svs_outbox_cursor). The process keeps that cursor with its number, so that the producer keeps nothing:
  * whenever svs_outbox_wanted becomes known or jumps, the log is read from svs_outbox_place on.
  *
@@ -177,7 +177,7 @@ SVS_API int64_t svs_outbox_wanted(const svs_outbox *box);
  * SVS_NO_MEMORY. */
 SVS_API svs_code svs_outbox_put(svs_outbox *box, const void *bytes, size_t length, svs_error *err);
 
-/* States where the producer's source goes on after the sample that is put or packed next: an offset, an id,
+/* States where the producer's source continues after the sample that is put or packed next: an offset, an id,
  * any bytes that find the place again; copied, and kept until that sample is in. The process keeps the one of
  * the last sample that it took; a sample without a cursor leaves none. size 0: none. SVS_BAD_CURSOR: more
  * than SVS_NAME_MAX bytes. SVS_NO_MEMORY. It does nothing with SVS_OUTBOX_SENT. */
