@@ -15,9 +15,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "handlers.h"
 #include "relay.h"
 #include "svmstream/model.h"
+#include "wire/fields.h"
 #include "wire/json.h"
 #include "wire/json_value.h"
 #include "wire/pack.h"
@@ -87,24 +89,31 @@ void http_asked_mutes(struct exchange *x, struct http_app *app) {
     asked_plain(x, app, "mutes", asked_whole);
 }
 
-/* Copies the pairs of a map, but those in `left_out`. */
-static void asked_copy(struct svi_pack *p, struct http_view map, const char *const *left_out) {
+static bool asked_is_among(const struct svi_item *name, const char *const *names) {
+    bool found = false;
+    for (int k = 0; names[k]; k++)
+        found = found || svi_item_is(name, names[k]);
+    return found;
+}
+
+/* Copies the pairs of a map into one that is open, but those in `left_out`. */
+static void asked_copy_pairs(struct svi_pack *p, struct http_view map, const char *const *left_out) {
     const struct svi_item head = http_view_item(map);
     const uint8_t *at = head.body;
-    const struct svi_open_map out = svi_pack_open(p);
     for (uint32_t i = 0; head.type == SVI_MAP && i < head.length; i++) {
         const uint8_t *const pair = at;
         struct svi_item name;
-        bool keep = true;
         svi_item_read(at, &name);
         svi_walk(&at, map.end, SVI_WALK_MAX);
         svi_walk(&at, map.end, SVI_WALK_MAX);
-        for (int k = 0; left_out[k]; k++)
-            keep = keep && !(name.type == SVI_STRING && name.length == strlen(left_out[k]) &&
-                             memcmp(name.body, left_out[k], name.length) == 0);
-        if (keep)
+        if (!asked_is_among(&name, left_out))
             svi_pack_pairs(p, pair, (size_t)(at - pair), 1);
     }
+}
+
+static void asked_copy(struct svi_pack *p, struct http_view map, const char *const *left_out) {
+    const struct svi_open_map out = svi_pack_open(p);
+    asked_copy_pairs(p, map, left_out);
     svi_pack_close(p, out);
 }
 
@@ -125,23 +134,7 @@ static void asked_bank_brief(struct svi_pack *p, struct http_view bank) {
                                        "scale",   "fourier", "trees",   NULL};
     static const char *const parts[] = {"members", "experts", "mixture"};
     const struct svi_open_map map = svi_pack_open(p);
-    const struct svi_item head = http_view_item(bank);
-    const uint8_t *at = head.body;
-    for (uint32_t i = 0; head.type == SVI_MAP && i < head.length; i++) {
-        const uint8_t *const pair = at;
-        char name[20] = "";
-        struct svi_item key;
-        bool keep = true;
-        svi_item_read(at, &key);
-        if (key.type == SVI_STRING && key.length < sizeof name)
-            memcpy(name, key.body, key.length);
-        svi_walk(&at, bank.end, SVI_WALK_MAX);
-        svi_walk(&at, bank.end, SVI_WALK_MAX);
-        for (int k = 0; rest[k]; k++)
-            keep = keep && strcmp(name, rest[k]) != 0;
-        if (keep)
-            svi_pack_pairs(p, pair, (size_t)(at - pair), 1);
-    }
+    asked_copy_pairs(p, bank, rest);
     for (int i = 0; i < 3; i++) {
         const struct http_view part = http_view_key(bank, parts[i]);
         if (!part.at)
@@ -362,6 +355,15 @@ static bool asked_body(struct exchange *x, struct svi_bytes *out) {
     return false;
 }
 
+static void asked_unknown(struct exchange *x, const struct svi_item *name, const char *const *known) {
+    const bool shown = name->type == SVI_STRING && name->length < 60;
+    char list[200] = "";
+    for (int k = 0; known[k]; k++)
+        svi_list_add(list, sizeof list, known[k], strlen(known[k]));
+    http_exchange_problem(x, 400, "invalid", "%.*s is not a key of this request, which are: %s",
+                          shown ? (int)name->length : 1, shown ? (const char *)name->body : "?", list);
+}
+
 /* Passes on the pairs of `body` whose keys are in `known`. False: another key is in it, which was answered.
  */
 static bool asked_pairs(struct asked *a, struct exchange *x, struct http_view body,
@@ -371,22 +373,11 @@ static bool asked_pairs(struct asked *a, struct exchange *x, struct http_view bo
     for (uint32_t i = 0; i < head.length; i++) {
         const uint8_t *const pair = at;
         struct svi_item name;
-        char list[200] = "";
-        size_t n = 0;
-        bool found = false;
         svi_item_read(at, &name);
         svi_walk(&at, body.end, SVI_WALK_MAX);
         svi_walk(&at, body.end, SVI_WALK_MAX);
-        for (int k = 0; known[k]; k++) {
-            found = found || (name.type == SVI_STRING && name.length == strlen(known[k]) &&
-                              memcmp(name.body, known[k], name.length) == 0);
-            n += (size_t)snprintf(list + n, n < sizeof list ? sizeof list - n : 0, "%s%s", k ? ", " : "",
-                                  known[k]);
-        }
-        if (!found) {
-            http_exchange_problem(x, 400, "invalid", "%.*s is not a key of this request, which are: %s",
-                                  name.type == SVI_STRING && name.length < 60 ? (int)name.length : 1,
-                                  name.type == SVI_STRING ? (const char *)name.body : "?", list);
+        if (!asked_is_among(&name, known)) {
+            asked_unknown(x, &name, known);
             return false;
         }
         svi_pack_pairs(&a->pack, pair, (size_t)(at - pair), 1);
