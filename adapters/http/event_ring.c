@@ -428,11 +428,15 @@ void http_events_get(struct exchange *x, struct http_app *app) {
         http_exchange_problem(x, 400, "bad_key", "key= has more than %d bytes", SVS_KEY_MAX);
         return;
     }
-    struct reader *r = events->count < READERS_MAX ? svi_alloc_plain(sizeof *r) : NULL;
-    if (!r) {
+    if (events->count >= READERS_MAX) {
         http_exchange_add(x, "Retry-After", "30");
         http_exchange_problem(x, 503, "limit", "there are as many readers of events as there may be (%d)",
                               READERS_MAX);
+        return;
+    }
+    struct reader *r = svi_alloc_plain(sizeof *r);
+    if (!r) {
+        http_exchange_problem(x, 503, "no_memory", "no memory for a reader of events");
         return;
     }
     *r = (struct reader){.after = events->readers, .events = events, .x = x, .kinds = kinds};
