@@ -113,7 +113,7 @@ static void http_exchange_respond(struct exchange *x, int status, struct MHD_Res
     x->response = response;
     x->status = status;
     /* From here on a client or a deadline that ends the exchange is no business of the handler. */
-    x->gone = NULL;
+    x->closed = NULL;
     x->phase = HTTP_ANSWERED;
     http_server_answered(x);
     http_exchange_resume(x);
@@ -170,8 +170,8 @@ void http_exchange_problem(struct exchange *x, int status, const char *code, con
     svi_bytes_clear(&text);
 }
 
-void http_exchange_later(struct exchange *x, double timeout, void (*gone)(void *user), void *user) {
-    x->gone = gone;
+void http_exchange_later(struct exchange *x, double timeout, void (*closed)(void *user), void *user) {
+    x->closed = closed;
     x->user = user;
     http_server_waits(x, timeout);
 }
@@ -212,8 +212,8 @@ void http_exchange_wake(struct exchange *x) {
 }
 
 void http_exchange_free(struct exchange *x) {
-    if (x->gone)
-        x->gone(x->user);
+    if (x->closed)
+        x->closed(x->user);
     if (x->end)
         x->end(x->user);
     if (x->response)

@@ -1,6 +1,6 @@
 /* exchange.h: one request and its answer, as handlers see them.
  *
- * An exchange is owned by the server. It is valid until it is answered or gone. A handler answers once: by
+ * An exchange is owned by the server. It is valid until it is answered or closed. A handler answers once: by
  * http_exchange_answer, http_exchange_problem or http_exchange_stream, at once or (after
  * http_exchange_later) from the same thread at another time. All texts of the request are decoded, valid
  * UTF-8 without NUL, and untrusted. */
@@ -40,9 +40,9 @@ void http_exchange_answer(struct exchange *x, int status, const char *type, cons
 void http_exchange_problem(struct exchange *x, int status, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The handler will answer later. `gone` is called once if the client or the deadline (`timeout`, seconds)
+/* The handler will answer later. `closed` is called once if the client or the deadline (`timeout`, seconds)
  * ends the exchange before that; after it x is invalid. */
-void http_exchange_later(struct exchange *x, double timeout, void (*gone)(void *user), void *user);
+void http_exchange_later(struct exchange *x, double timeout, void (*closed)(void *user), void *user);
 
 /* Answers with a body that is produced in pieces. `more` fills at most `size` bytes and returns how many; 0:
  * nothing now, the connection sleeps until http_exchange_wake; -1: the end. `end` is called once, after which

@@ -52,7 +52,7 @@ struct exchange {
     struct MHD_Response *response; /* owned; NULL: none yet */
     int status;
     size_t answer_size;
-    void (*gone)(void *user);
+    void (*closed)(void *user);
     ssize_t (*more)(void *user, void *bytes, size_t size);
     void (*end)(void *user);
     void *user;

@@ -287,10 +287,10 @@ static void http_server_expire(struct http_connection *c) {
         return;
     }
     /* The handler first: what it still holds for this exchange must not answer it as well. */
-    void (*gone)(void *user) = x->gone;
-    x->gone = NULL;
-    if (gone)
-        gone(x->user);
+    void (*closed)(void *user) = x->closed;
+    x->closed = NULL;
+    if (closed)
+        closed(x->user);
     http_exchange_problem(x, 504, "no_answer", "the stream has not answered in time; is it running?");
 }
 

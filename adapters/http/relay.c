@@ -1,6 +1,6 @@
 /* One request of HTTP, one request to a stream. The exchange belongs to the server and may end first, so a
- * relay holds it only until it is answered or gone; the relay itself lives until the stream has replied, the
- * time is over, or the connection broke, which http_asks_put guarantees.
+ * relay holds it only until it is answered or closed; the relay itself lives until the stream has replied,
+ * the time is over, or the connection broke, which http_asks_put guarantees.
  *
  * What a stream refuses keeps its code and its reason. The status follows the cause: 422 for what a client
  * should change, 404 for what does not exist, 409 for what the stream is not set up for, 503 with Retry-After
