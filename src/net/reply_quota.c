@@ -44,7 +44,7 @@ bool svi_reply_quota_admits(const struct svi_reply_quota *q, uint64_t peer) {
     return left > 0 && atomic_load(&q->of[peer % PEERS]) <= left / 2;
 }
 
-/* Called by libzmq, on any thread, when the reply has gone out or was dropped. */
+/* Called by libzmq, on any thread, when the reply was sent or dropped. */
 static void reply_quota_release(void *bytes, void *hint) {
     struct waiting_reply *w = hint;
     struct svi_reply_quota *q = w->quota;

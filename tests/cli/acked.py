@@ -202,7 +202,7 @@ class Producer:
             pass
 
     def rest(self):
-        """Replies that a process which is gone had sent."""
+        """Replies of a process that has ended."""
         for link in self.links:
             while link.waiting and link.socket.poll(2):
                 self.take(link)

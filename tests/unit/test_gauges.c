@@ -54,7 +54,7 @@ static void note(struct svi_gauges *g, double p) {
     svi_gauges_event(g, &e);
 }
 
-/* A random walk: whoever reads at any time gets the smallest p of at least the last two seconds, and of no
+/* A random walk: a reader at any time gets the smallest p of at least the last two seconds, and of no
  * more than three; reading changes nothing; stats get that of all since the previous stats. */
 static void test_smallest(void **unused) {
     (void)unused;

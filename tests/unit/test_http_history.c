@@ -319,7 +319,7 @@ static void test_answer(void **unused) {
     assert_non_null(strstr(text, "\"values\":{\"rate\":[5,5,5,5,5,5,5,5,5,5,null,null"));
     assert_non_null(strstr(text, "null,null,0.1,0.101,0.102"));
     svi_bytes_clear(&a.body);
-    /* A year of which minutes and seconds are gone long ago: few points, on whole multiples of their length.
+    /* A year of which minutes and seconds were removed long ago: few points, on whole multiples of their length.
      */
     ask(&h, (struct history_question){.from = BEGIN - 3e7, .to = BEGIN + 350, .now = now}, &a);
     assert_int_equal(a.status, 200);

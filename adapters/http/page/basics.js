@@ -6,7 +6,7 @@
  *
  * The files of this folder are joined in the order of their names: this one first, turn.js last.
  *
- * Nodes are updated in place and only where the text differs, so a page that is looked at for an hour neither flickers nor loses
+ * Nodes are updated in place and only where the text differs, so a page that is open for an hour neither flickers nor loses
  * the selection, the focus or the place where somebody reads. */
 "use strict";
 

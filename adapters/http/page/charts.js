@@ -177,7 +177,7 @@
             valueRange: range(chart, rows), xAxisHeight: 20,
             underlayCallback: (context, area, graph) => chart.bands && page.drawBands(context, area, graph, chart.view.bands.filter(chart.bands)),
             highlightCallback: (event, x) => hover(chart.view, x / 1000), unhighlightCallback: () => hover(chart.view, null),
-            zoomCallback: (from, to) => page.time.look(from / 1000, to / 1000),
+            zoomCallback: (from, to) => page.time.show(from / 1000, to / 1000),
             drawCallback: (graph) => panned(chart, graph),
             clickCallback: (event, x) => page.alertAt(chart.view, x / 1000, chart.bands),
         });
@@ -191,7 +191,7 @@
         if (chart.own || !away())
             return;
         clearTimeout(chart.settle);
-        chart.settle = setTimeout(() => away() && page.time.look(...graph.xAxisRange().map((t) => t / 1000)), 150); // it may have been a zoom, or be over
+        chart.settle = setTimeout(() => away() && page.time.show(...graph.xAxisRange().map((t) => t / 1000)), 150); // it may have been a zoom, or be over
     };
 
     const makeChart = (view, chosen) => {

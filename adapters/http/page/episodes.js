@@ -1,4 +1,4 @@
-/* Alerts: the list with their texts, what each one looked like, verdicts and mutes, and the bands that charts draw.
+/* Alerts: the list with their texts, how each one appeared in the figures, verdicts and mutes, and the bands that charts draw.
  *
  * The list begins with GET /alerts and follows the events: an open, its updates and its close are one entry. Verdicts are not
  * published, so those of other people arrive when the list is asked for again, once a minute.
@@ -53,7 +53,7 @@
         page.drawAlerts(view);
     });
 
-    /* Alerts of the piece of past that is looked at, for the bands. */
+    /* Alerts of the range that is shown, for the bands. */
     page.askPastAlerts = async (view) => {
         const [from, to] = page.time.window();
         view.alerts.past = [];
@@ -139,7 +139,7 @@
         false: "Recorded: false alarm. Its rows are learned as normal, and for 28 days this detector stays quiet about this feature unless it is more surprising.",
     };
 
-    const judge = async (view, alert, verdict, detail) => {
+    const sendVerdict = async (view, alert, verdict, detail) => {
         const result = detail.querySelector(".result"), buttons = detail.querySelectorAll(".right, .false");
         buttons.forEach((b) => (b.disabled = true));
         page.set(result, "sending the verdict …");
@@ -214,8 +214,8 @@
             }
         const actions = page.make("p", {class: "actions"}), form = muteForm(view, alert);
         if (alert.kind === "novelty")
-            actions.append(page.make("button", {type: "button", class: "right", onclick: () => judge(view, alert, true, detail)}, "It was right"),
-                page.make("button", {type: "button", class: "false", onclick: () => judge(view, alert, false, detail)}, "False alarm"));
+            actions.append(page.make("button", {type: "button", class: "right", onclick: () => sendVerdict(view, alert, true, detail)}, "It was right"),
+                page.make("button", {type: "button", class: "false", onclick: () => sendVerdict(view, alert, false, detail)}, "False alarm"));
         else
             detail.append(page.make("p", {class: "note"}, "Alerts of rules and of quality do not learn from verdicts. A mute holds back their messages for a while."));
         actions.append(page.make("button", {type: "button", class: "silence", "aria-expanded": "false", onclick: (e) => {
@@ -225,7 +225,7 @@
         if (page.known(alert.opened))
             actions.append(page.make("button", {type: "button", onclick: () => {
                 const end = page.alertEnd(alert), pad = Math.max(0.3 * (end - alert.opened), 60);
-                page.time.look(alert.opened - pad, end + pad);
+                page.time.show(alert.opened - pad, end + pad);
             }}, "Show in the charts"));
         const verdict = typeof alert.verdict === "boolean";
         if (verdict)

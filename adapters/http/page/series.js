@@ -48,7 +48,7 @@
         notify();
     };
 
-    time.look = (from, to) => {
+    time.show = (from, to) => {
         const end = now(), width = Math.max(to - from, SHORTEST);
         to = Math.min(to, end);
         Object.assign(time, {live: false, from: to - width, to});
@@ -60,15 +60,15 @@
         if (time.live && part > 0)
             return;
         if (part > 0 && to + part * width >= now())
-            return time.span && Math.abs(width - time.span) > 1 ? time.look(now() - width, now()) : time.follow();
-        time.look(from + part * width, to + part * width);
+            return time.span && Math.abs(width - time.span) > 1 ? time.show(now() - width, now()) : time.follow();
+        time.show(from + part * width, to + part * width);
     };
 
     time.zoom = (factor) => {
         const [from, to] = time.window(), half = Math.max((to - from) * factor, SHORTEST) / 2, middle = (from + to) / 2;
         if (time.live || middle + half > now())
-            return time.look(now() - 2 * half, now());
-        time.look(middle - half, middle + half);
+            return time.show(now() - 2 * half, now());
+        time.show(middle - half, middle + half);
     };
 
     /* ---- figures */
