@@ -1,6 +1,6 @@
 /* http_log.h: lines on standard error, each beginning with the program's name.
  *
- * Text that came over the network is escaped by the caller (svi_escape). What may happen often has a limit
+ * Text from the network is escaped by the caller (svi_escape). What may happen often has a limit
  * of its own, a few lines a second; what was left out is counted in the next line. */
 #ifndef HTTP_LOG_H
 #define HTTP_LOG_H

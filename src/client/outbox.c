@@ -488,7 +488,7 @@ static void frame_greeting(svs_outbox *b, const char *op) {
         svi_put_uint(&p, "run", b->run);
         size_t size;
         const uint8_t *end = svs_outbox_place(b, &size);
-        if (end) { /* as it came: bin, or the string of another program */
+        if (end) { /* as it arrived: bin, or the string of another program */
             svi_pack_key(&p, "at");
             svi_pack_raw(&p, b->place, (size_t)(end + size - b->place));
         }

@@ -26,7 +26,7 @@ struct svi_source {
     int64_t safe, safer;         /* `next` at the start of that generation, and of the one before it */
     uint64_t losses;             /* losses of the journal after which this source has stated its number */
     double last_seen;            /* arrival time of its last message; NAN = not known */
-    bool at_text;                /* the cursor came as a string, else as bin */
+    bool at_text;                /* the cursor arrived as a string, else as bin */
     uint8_t at_size;             /* its bytes; 0 = none */
     uint8_t at[SVS_NAME_MAX];    /* cursor of the message that advanced `next` last; opaque */
     uint64_t owner;              /* connection or key whose quota it counts against; 0 = not known */

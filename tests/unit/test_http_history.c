@@ -212,7 +212,7 @@ static void test_steps(void **unused) {
     http_history_store_close(&h);
 }
 
-/* What a kill loses is what came after the last commit, in all steps alike. */
+/* What a kill loses is what arrived after the last commit, in all steps alike. */
 static void test_kill(void **unused) {
     (void)unused;
     struct svi_random r;
@@ -712,7 +712,7 @@ static void test_worker(void **unused) {
     http_history_worker_state(w, &state);
     assert_true(state.ok);
     http_history_worker_free(&w);
-    /* The end wrote all of it. Damage further in is found at the first call, and a new file goes on. */
+    /* The end wrote all of it. Damage further in is found at the first call, and a new file begins. */
     uint8_t noise[4096];
     memset(noise, 0x5a, sizeof noise);
     struct stat st;

@@ -1150,7 +1150,7 @@ static void test_cursors(void **unused) {
             assert_true(is_place(b.box, i + 1 + i % 4));
         }
         const int count = (int)svs_outbox_wanted(b.box);
-        /* A producer that knows nothing goes on there. */
+        /* A producer that knows nothing continues there. */
         begin(&after, o);
         assert_true(is_place(after.box, 0));
         converse(&after, &s);
