@@ -1,11 +1,13 @@
-/* A CSV as rows of JSON. The first line names the columns; the separator is the one of comma, semicolon and
- * tab that occurs most often in it. A cell that reads as a number of JSON is copied as it is; other spellings
- * of numbers (+1, .5, 1.) are written as JSON has them; 007 is a word, as a key or an id must keep its zeros.
- * Where semicolons separate, a comma is a decimal comma: spreadsheets write semicolons for that reason.
- * Quotes only protect: "7" is a number as well.
- * Everything else is a string: what it means, the settings of the stream decide. */
+/* A CSV as rows of JSON. Its cells are cut as those of a file that is fed (data/csv_cells.h), so that a POST
+ * of it has the same values. The first line names the columns.
+ *
+ * A cell that reads as a number of JSON is copied as it is; other spellings of numbers (+1, .5, 1.) are
+ * written as JSON has them; 007 is a word, as a key or an id must keep its zeros. Where semicolons separate,
+ * a comma is a decimal comma: spreadsheets write semicolons for that reason. Quotes only protect: "7" is a
+ * number as well. Everything else is a string: what it means, the settings of the stream decide. */
 #include "csv_rows.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,19 +15,21 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "data/csv_cells.h"
+#include "data/json_in.h"
 #include "data/number.h"
 #include "wire/json.h"
 
 #define COLUMNS_MAX 65536
-#define NUMBER_MAX  64         /* characters of a cell that may be a number */
 #define BYTES_MAX   (64 << 20) /* of the rows as JSON, as much as may be under way */
 
 struct csv_text {
     const char *at, *end;
-    char separator;
-    int64_t line; /* of `at` */
-    struct svi_bytes cell;
-    bool last; /* the cell read last ends its line */
+    const char *line_end, *next; /* of the line of `at`, without its line end; the line after it */
+    char delimiter;
+    int64_t line;          /* of `at` */
+    struct svi_bytes cell; /* without quotes; zeros follow, as data/number.h and data/json_in.h ask for */
+    bool last;             /* the cell read last ends its row */
     bool one_line;
     /* the names of the columns, as JSON strings with a colon, one after another */
     struct svi_bytes names;
@@ -33,80 +37,58 @@ struct csv_text {
     int64_t columns, capacity;
 };
 
-static svs_code csv_put(struct csv_text *c, const char *bytes, size_t size) {
-    return svi_bytes_append(&c->cell, bytes, size);
+/* Finds the line end after `from`, which is in the line. */
+static void csv_find_line_end(struct csv_text *c, const char *from) {
+    const char *newline = memchr(from, '\n', (size_t)(c->end - from));
+    c->line_end = newline ? newline : c->end;
+    c->next = newline ? newline + 1 : c->end;
+    c->line_end -= c->line_end > from && c->line_end[-1] == '\r';
 }
 
-/* The inside of quotes; two of them stand for one. */
-static svs_code csv_quoted(struct csv_text *c, svs_error *err) {
-    const int64_t line = c->line;
-    for (c->at++;;) {
-        const char *quote = memchr(c->at, '"', (size_t)(c->end - c->at));
-        if (!quote)
+/* Cuts the cell at `at`, whose quotes may hold line ends: its row goes on in the line of the closing quote.
+ * That quote is looked for in the whole text, so a cell of many lines is read twice, not once a line. */
+static svs_code csv_cut(struct csv_text *c, struct svi_span *cell, const char **stop, svs_error *err) {
+    *stop = svi_csv_cut(c->at, c->line_end, c->delimiter, cell);
+    if (!*stop && cell->end == c->line_end) {
+        const char *quote = svi_csv_closing_quote(cell->at, c->end);
+        if (quote == c->end)
             return svi_fail(err, SVS_TRUNCATED, "line %lld: the quotes of a cell do not end",
-                            (long long)line);
-        for (const char *p = c->at; p < quote; p++)
+                            (long long)c->line);
+        for (const char *p = cell->at; p < quote; p++)
             c->line += *p == '\n';
-        SVI_TRY(csv_put(c, c->at, (size_t)(quote - c->at)));
-        c->at = quote + 1;
-        if (c->at == c->end || *c->at != '"')
-            return SVS_OK;
-        SVI_TRY(csv_put(c, "\"", 1));
-        c->at++;
+        csv_find_line_end(c, quote);
+        *stop = svi_csv_cut(c->at, c->line_end, c->delimiter, cell);
     }
-}
-
-/* Reads a cell, without the separator or the line end after it. */
-static svs_code csv_cell(struct csv_text *c, svs_error *err) {
-    c->cell.size = 0;
-    const bool quoted = c->at < c->end && *c->at == '"';
-    if (quoted)
-        SVI_TRY(csv_quoted(c, err));
-    const char *start = c->at;
-    while (c->at < c->end && *c->at != c->separator && *c->at != '\n')
-        c->at++;
-    const char *stop = c->at;
-    c->last = c->at == c->end || *c->at == '\n';
-    if (c->at < c->end) {
-        c->line += *c->at == '\n';
-        c->at++;
-    }
-    /* Blanks around a cell, and the CR of a line end, do not count. */
-    while (stop > start && (stop[-1] == '\r' || stop[-1] == ' ' || stop[-1] == '\t'))
-        stop--;
-    while (start < stop && (*start == ' ' || *start == '\t'))
-        start++;
-    if (quoted && start < stop)
+    if (!*stop)
         return svi_fail(err, SVS_TRAILING, "line %lld: text follows the closing quote of a cell",
-                        (long long)(c->line - c->last));
-    if (quoted)
-        return SVS_OK;
-    return csv_put(c, start, (size_t)(stop - start));
+                        (long long)c->line);
+    return SVS_OK;
 }
 
-static bool csv_blank_line(const struct csv_text *c) {
-    const char *p = c->at;
-    while (p < c->end && (*p == ' ' || *p == '\t' || *p == '\r'))
-        p++;
-    return p == c->end || *p == '\n';
+/* Reads a cell, and steps over the separator or the line end after it. */
+static svs_code csv_cell(struct csv_text *c, svs_error *err) {
+    struct svi_span cell;
+    const char *stop;
+    SVI_TRY(csv_cut(c, &cell, &stop, err));
+    c->cell.size = 0;
+    SVI_TRY(svi_bytes_reserve(&c->cell, (size_t)(cell.end - cell.at) + SVI_NUMBER_PAD + 1));
+    const struct svi_span text = svi_csv_unquote(cell, (char *)c->cell.data);
+    c->cell.size = (size_t)(text.end - text.at);
+    memset(c->cell.data + c->cell.size, 0, SVI_NUMBER_PAD + 1);
+    c->last = stop == c->line_end;
+    c->at = c->last ? c->next : stop + 1;
+    c->line += c->last;
+    return SVS_OK;
 }
 
-static void csv_choose_separator(struct csv_text *c) {
-    static const char candidates[] = {',', ';', '\t'};
-    int64_t most = 0;
-    c->separator = ',';
-    for (int i = 0; i < 3; i++) {
-        int64_t count = 0;
-        bool quoted = false;
-        for (const char *p = c->at; p < c->end && (quoted || *p != '\n'); p++) {
-            quoted = quoted != (*p == '"');
-            count += !quoted && *p == candidates[i];
-        }
-        if (count > most) {
-            most = count;
-            c->separator = candidates[i];
-        }
-    }
+/* By the first line; names may hold line ends, so it is the first one that ends outside of quotes. */
+static void csv_choose_delimiter(struct csv_text *c) {
+    int count;
+    bool quoted = false;
+    const char *end = c->at;
+    for (; end < c->end && (quoted || *end != '\n'); end++)
+        quoted = quoted != (*end == '"');
+    c->delimiter = svi_csv_delimiter((struct svi_span){c->at, end}, &count);
 }
 
 static svs_code csv_string(struct svi_bytes *out, const struct svi_bytes *text, int64_t line,
@@ -120,7 +102,14 @@ static svs_code csv_string(struct svi_bytes *out, const struct svi_bytes *text, 
     return svi_json_string(out, bytes, text->size);
 }
 
-static bool csv_is_json_number(const char *p, const char *end);
+/* Is the whole cell a number of JSON's grammar? It is copied then; the check would also admit blanks around
+ * it, which quotes keep, and words. */
+static bool csv_is_json_number(const struct csv_text *c) {
+    const char *text = (const char *)c->cell.data, *end = text + c->cell.size;
+    return c->cell.size > 0 && (isdigit((unsigned char)*text) || *text == '-') &&
+           isdigit((unsigned char)end[-1]) &&
+           svi_json_check_value((struct svi_span){text, end}, 0, NULL) == SVS_OK;
+}
 
 /* Of a text without line ends, for what is wrong with its only line. */
 static const char *csv_advice(const struct csv_text *c) {
@@ -132,8 +121,7 @@ static const char *csv_advice(const struct csv_text *c) {
 static svs_code csv_check_name(const struct csv_text *c, svs_error *err) {
     char name[4 * 40 + 1];
     const char *text = (const char *)c->cell.data;
-    if (c->cell.size == 0 || !memchr(text, '.', c->cell.size) ||
-        !csv_is_json_number(text, text + c->cell.size))
+    if (!csv_is_json_number(c) || !memchr(text, '.', c->cell.size))
         return SVS_OK;
     return svi_fail(
         err, SVS_BAD_COLUMN, "line 1: column %lld is called %s: the first line must name the columns%s",
@@ -161,59 +149,31 @@ static svs_code csv_header(struct csv_text *c, svs_error *err) {
     return SVS_OK;
 }
 
-/* Is the whole cell a number of JSON's grammar? */
-static bool csv_is_json_number(const char *p, const char *end) {
-    p += p < end && *p == '-';
-    const char *digits = p;
-    while (p < end && *p >= '0' && *p <= '9')
-        p++;
-    if (p == digits || (*digits == '0' && p > digits + 1))
-        return false;
-    if (p < end && *p == '.') {
-        const char *fraction = ++p;
-        while (p < end && *p >= '0' && *p <= '9')
-            p++;
-        if (p == fraction)
-            return false;
-    }
-    if (p < end && (*p == 'e' || *p == 'E')) {
-        p++;
-        p += p < end && (*p == '+' || *p == '-');
-        const char *exponent = p;
-        while (p < end && *p >= '0' && *p <= '9')
-            p++;
-        if (p == exponent)
-            return false;
-    }
-    return p == end;
-}
-
-/* A number in another spelling: +1, .5, 1. and, where `comma` is a decimal comma, 12,5. */
-static bool csv_other_number(const char *text, size_t size, bool comma, double *value) {
-    char copy[NUMBER_MAX + SVI_NUMBER_PAD + 1] = {0};
+/* A number in another spelling: +1, .5, 1. and, between semicolons, 12,5. */
+static bool csv_other_number(struct csv_text *c, double *value) {
+    char *const text = (char *)c->cell.data;
     const char *digits = text + (*text == '-' || *text == '+');
-    if (size > NUMBER_MAX ||
-        (digits[0] == '0' && digits + 1 < text + size && digits[1] >= '0' && digits[1] <= '9'))
+    if (digits[0] == '0' && isdigit((unsigned char)digits[1]))
         return false;
-    memcpy(copy, text, size);
-    char *const point = comma && !memchr(copy, '.', size) ? memchr(copy, ',', size) : NULL;
-    if (point)
-        *point = '.';
-    const char *start = copy + (*copy == '+');
-    if (!strchr("0123456789.-", *start) || (start > copy && *start == '-'))
-        return false;
-    return svi_number(start, value) == copy + size && isfinite(*value);
+    char *const comma =
+        c->delimiter == ';' && !memchr(text, '.', c->cell.size) ? memchr(text, ',', c->cell.size) : NULL;
+    if (comma)
+        *comma = '.';
+    const bool whole = svi_number(text, value) == text + c->cell.size;
+    /* What is no number is written as it was. */
+    if (comma)
+        *comma = ',';
+    return whole && isfinite(*value);
 }
 
-static svs_code csv_value(struct svi_bytes *out, const struct csv_text *c, int64_t line, svs_error *err) {
-    const char *text = (const char *)c->cell.data;
+static svs_code csv_value(struct svi_bytes *out, struct csv_text *c, int64_t line, svs_error *err) {
     char number[40];
     double value;
     if (c->cell.size == 0)
         return svi_json_text(out, "null");
-    if (csv_is_json_number(text, text + c->cell.size))
-        return svi_bytes_append(out, text, c->cell.size);
-    if (csv_other_number(text, c->cell.size, c->separator == ';', &value)) {
+    if (csv_is_json_number(c))
+        return svi_bytes_append(out, c->cell.data, c->cell.size);
+    if (csv_other_number(c, &value)) {
         snprintf(number, sizeof number, "%.17g", value);
         return svi_json_text(out, number);
     }
@@ -245,12 +205,13 @@ static svs_code csv_rows_all(struct csv_text *c, struct svi_bytes *out, int64_t 
                              svs_error *err) {
     if (c->end - c->at >= 3 && memcmp(c->at, "\xef\xbb\xbf", 3) == 0)
         c->at += 3;
-    csv_choose_separator(c);
+    csv_choose_delimiter(c);
+    csv_find_line_end(c, c->at);
     SVI_TRY(csv_header(c, err));
     while (c->at < c->end) {
-        if (csv_blank_line(c)) {
-            const char *end = memchr(c->at, '\n', (size_t)(c->end - c->at));
-            c->at = end ? end + 1 : c->end;
+        csv_find_line_end(c, c->at);
+        if (svi_csv_is_blank((struct svi_span){c->at, c->line_end}, c->delimiter)) {
+            c->at = c->next;
             c->line++;
             continue;
         }
@@ -276,6 +237,7 @@ static svs_code csv_rows_all(struct csv_text *c, struct svi_bytes *out, int64_t 
 
 svs_code http_csv_rows(struct svi_bytes *out, const char *text, size_t size, int64_t most, int64_t *count,
                        svs_error *err) {
+    text = size > 0 ? text : "";
     struct csv_text c = {
         .at = text, .end = text + size, .line = 1, .one_line = size == 0 || !memchr(text, '\n', size)};
     svi_fail_memory(err, "the rows");

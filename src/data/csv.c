@@ -11,7 +11,7 @@
  * Invariant: names point into `text`, words of the current row into the line or `unescaped`; none of them
  * moves while the row is in use.
  *
- * Order: cells, the first line, the columns, rows. */
+ * csv_cells.h cuts cells. Order: the first line, the columns, rows. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "data/cell.h"
+#include "data/csv_cells.h"
 #include "data/number.h"
 #include "data/quantity.h"
 #include "data/reader_internal.h"
@@ -61,78 +62,7 @@ struct csv {
     double half;     /* its value in the current row; NAN: missing */
 };
 
-/* ---- cells */
-
-static bool csv_is_space(const struct csv *h, char c) {
-    return c == ' ' || (c == '\t' && h->delimiter != '\t');
-}
-
-/* Cuts a quoted cell; `p` is after the opening quote. Without a closing quote the cell extends to the end of
- * the line, which is how csv_ends recognises a row that continues on the next line. NULL: the quote does not
- * close, or text follows it. */
-static const char *csv_cut_quoted(const struct csv *h, const char *p, const char *end,
-                                  struct svi_span *cell) {
-    cell->at = p;
-    /* A quote ends the cell unless another one follows at once. */
-    for (; p < end; p++)
-        if (*p == '"' && (p + 1 == end || p[1] != '"'))
-            break;
-        else if (*p == '"')
-            p++;
-    cell->end = p < end ? p : end;
-    if (p >= end)
-        return NULL;
-    p++;
-    while (p < end && csv_is_space(h, *p))
-        p++;
-    return p == end || *p == h->delimiter ? p : NULL;
-}
-
-/* Cuts the cell that starts at `p`, without the blanks and quotes around it; doubled quotes stay. Returns the
- * separator after the cell or `end`; NULL when its quote does not close properly. */
-static const char *csv_cut(const struct csv *h, const char *p, const char *end, struct svi_span *cell) {
-    while (p < end && csv_is_space(h, *p))
-        p++;
-    if (p < end && *p == '"')
-        return csv_cut_quoted(h, p + 1, end, cell);
-    const char *stop = memchr(p, h->delimiter, (size_t)(end - p));
-    if (!stop)
-        stop = end;
-    *cell = svi_trim((struct svi_span){p, stop});
-    return stop;
-}
-
-/* Undoes doubled quotes. `out` holds at least the length of the cell and may be the cell itself: writing
- * never overtakes reading. */
-static struct svi_span csv_unquote(struct svi_span cell, char *out) {
-    char *to = out;
-    for (const char *p = cell.at; p < cell.end; p++) {
-        *to++ = *p;
-        p += *p == '"' && p + 1 < cell.end && p[1] == '"';
-    }
-    return (struct svi_span){out, to};
-}
-
 /* ---- the first line */
-
-/* The most frequent candidate outside of quotes, comma by default; *count is how often it occurs. */
-static char csv_guess_delimiter(struct svi_span line, int *count) {
-    static const char candidates[] = ",;\t|";
-    int counts[4] = {0}, best = 0;
-    bool quoted = false;
-    for (const char *p = line.at; p < line.end; p++) {
-        /* A doubled quote toggles twice, so it needs no special case. */
-        quoted ^= *p == '"';
-        const char *which = memchr(candidates, *p, 4);
-        if (which && !quoted)
-            counts[which - candidates]++;
-    }
-    for (int i = 1; i < 4; i++)
-        if (counts[i] > counts[best])
-            best = i;
-    *count = counts[best];
-    return candidates[best];
-}
 
 static int csv_count_marks(struct svi_span line, char mark) {
     int count = 0;
@@ -143,7 +73,7 @@ static int csv_count_marks(struct svi_span line, char mark) {
 
 bool svi_csv_heads(struct svi_span line, struct svi_span below) {
     int count;
-    const char delimiter = csv_guess_delimiter(below, &count);
+    const char delimiter = svi_csv_delimiter(below, &count);
     return count > 0 && csv_count_marks(line, delimiter) == count;
 }
 
@@ -160,13 +90,13 @@ static struct svi_span csv_first_name(struct svi_span name) {
 static svs_code csv_cut_first(struct csv *h, char *p, char *end, svs_error *err) {
     for (int i = 0; i < h->count; i++) {
         struct svi_span name;
-        const char *stop = csv_cut(h, p, end, &name);
-        /* csv_guess_delimiter counted the cells with a simpler rule for quotes; where both disagree the
+        const char *stop = svi_csv_cut(p, end, h->delimiter, &name);
+        /* svi_csv_delimiter counted the cells with a simpler rule for quotes; where both disagree the
          * quotes are malformed. */
         if (!stop || (stop == end) != (i == h->count - 1))
             return svi_fail(err, SVS_SETTING, "column %d of the header: its quotes are wrong", i + 1);
         p += stop - p;
-        h->names[i] = csv_unquote(name, (char *)h->text + (name.at - h->text));
+        h->names[i] = svi_csv_unquote(name, (char *)h->text + (name.at - h->text));
         if (i == 0)
             h->names[i] = csv_first_name(h->names[i]);
         p++;
@@ -265,7 +195,7 @@ static svs_code csv_name_columns(struct csv *h, svs_error *err) {
 
 static svs_code csv_read_first(struct csv *h, struct svi_span line, svs_error *err) {
     const size_t length = (size_t)(line.end - line.at);
-    h->delimiter = csv_guess_delimiter(line, &h->count);
+    h->delimiter = svi_csv_delimiter(line, &h->count);
     h->count++;
     /* The layout: the line, its unquoted copy, the numbered names, and the padding that parsing numbers
      * needs. */
@@ -324,7 +254,7 @@ static int csv_count_cells(const struct csv *h, struct svi_span line) {
     for (const char *p = line.at; p; p++) {
         struct svi_span cell;
         count++;
-        p = csv_cut(h, p, line.end, &cell);
+        p = svi_csv_cut(p, line.end, h->delimiter, &cell);
         if (!p || p == line.end)
             break;
     }
@@ -336,10 +266,10 @@ static enum svi_row_end csv_ends(const void *state, struct svi_span line) {
     const struct csv *h = state;
     int count = 0;
     for (const char *p = line.at; p; p++) {
-        /* csv_cut sets cell.end to the line's end only if the quote never closed; otherwise the quotes are
-         * malformed. */
+        /* svi_csv_cut sets cell.end to the line's end only if the quote never closed; otherwise the quotes
+         * are malformed. */
         struct svi_span cell = {line.at, line.end};
-        const char *stop = csv_cut(h, p, line.end, &cell);
+        const char *stop = svi_csv_cut(p, line.end, h->delimiter, &cell);
         count++;
         if (!stop)
             return cell.end == line.end ? SVI_ENDS_OPEN : SVI_ENDS_WRONG;
@@ -356,21 +286,17 @@ static bool csv_is_first(const struct csv *h, struct svi_span line) {
     return (size_t)(line.end - line.at) == length && memcmp(line.at, h->first.at, length) == 0;
 }
 
-static bool csv_is_blank(const struct csv *h, struct svi_span line) {
-    return line.at == line.end || (csv_is_space(h, *line.at) && svi_trim(line).at == line.end);
-}
-
 static svs_code csv_sample(void *state, struct svi_span line, bool *enough, svs_error *err) {
     struct csv *h = state;
     const char *p = line.at;
     *enough = false;
     /* Rows of the wrong width say nothing about columns; they are refused later, when they arrive as rows. */
-    if (csv_is_blank(h, line) || (h->header != CSV_NO_HEADER && csv_is_first(h, line)) ||
+    if (svi_csv_is_blank(line, h->delimiter) || (h->header != CSV_NO_HEADER && csv_is_first(h, line)) ||
         csv_count_cells(h, line) != h->count)
         return SVS_OK;
     for (int i = 0; i < h->count; i++) {
         struct svi_span cell;
-        p = csv_cut(h, p, line.end, &cell);
+        p = svi_csv_cut(p, line.end, h->delimiter, &cell);
         if (!p)
             return SVS_OK;
         svs_code code = svi_guess_value(h->guess, i, cell, err);
@@ -559,7 +485,7 @@ static svs_code csv_plain_text(const struct csv_row *r, struct svi_span *cell) {
         return SVS_OK;
     if (h->used == 0 && !svi_row_reserve((void **)&h->unescaped, &h->scratch_size, whole + SVI_NUMBER_PAD, 1))
         return svi_fail_memory(r->err, "a row");
-    *cell = csv_unquote(*cell, h->unescaped + h->used);
+    *cell = svi_csv_unquote(*cell, h->unescaped + h->used);
     h->used += length;
     /* Ends the text as a line ends. Two quotes became one, so this byte is within `length`. */
     h->unescaped[h->used++] = 0;
@@ -629,7 +555,7 @@ static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_sp
 /* Blank lines and the header are not rows. The header's first appearance is expected; every later one counts
  * as a repetition. */
 static bool csv_is_no_row(struct csv *h, struct svi_span line) {
-    if (csv_is_blank(h, line))
+    if (svi_csv_is_blank(line, h->delimiter))
         return true;
     /* One byte rejects nearly every row before the comparison of the whole line. */
     if (h->header == CSV_NO_HEADER || *line.at != *h->first.at || !csv_is_first(h, line))
@@ -714,7 +640,7 @@ static const char *csv_take_any(const struct csv_row *r, int column, const char 
         return q;
     }
     struct svi_span cell;
-    q = csv_cut(h, p, end, &cell);
+    q = svi_csv_cut(p, end, h->delimiter, &cell);
     *code = q ? csv_take_cell(r, column, cell)
               : svi_fail(r->err, SVS_WRONG_TYPE, "cell %d: a quote is not closed, or text follows it",
                          column + 1);

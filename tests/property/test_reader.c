@@ -5,6 +5,10 @@
 #include "support/feed.h"
 #include "support/quick.h"
 
+#include "../../adapters/http/csv_rows.h"
+#include "base/bytes.h"
+#include "data/json_in.h"
+
 #define ROWS    200
 #define COLUMNS 5
 
@@ -323,11 +327,117 @@ static void real_files_are_read_exactly(void **state) {
         skip();
 }
 
+/* ---- a CSV that is posted */
+
+/* A word that begins like no number, with all that needs quotes. */
+static void write_word(FILE *to, uint64_t *random, char delimiter) {
+    static const char *const pieces[] = {"b", "7", "\xc3\xa9", "\"\"", "\n", "\r\n",
+                                         ",", ";", "\t",       "|",    "  ", "#"};
+    char word[100] = "w";
+    for (int n = below(random, 6); n > 0; n--)
+        strcat(word, pieces[below(random, below(random, 2) ? 3 : 12)]);
+    const char *const ends = word + strlen(word) - 1;
+    const bool quotes = strpbrk(word, "\"\n") || strchr(word, delimiter) || *ends == ' ' || *ends == '\t' ||
+                        !below(random, 4);
+    fprintf(to, quotes ? "\"%s\"" : "%s", word);
+}
+
+static void write_number(FILE *to, uint64_t *random) {
+    static const char *const forms[] = {"%d",   "-%d",   "+%d",   "%d.",     ".%d",
+                                        "-.%d", "%d.25", "%de-3", "%d.5E+2", "0.%d"};
+    char text[40];
+    snprintf(text, sizeof text, forms[below(random, 10)], 1 + below(random, 1000));
+    fprintf(to, below(random, 4) ? "%s" : "\"%s\"", text);
+}
+
+/* Columns n0, w1, n2, w3, ... of numbers and words. */
+static char *write_posted(uint64_t *random, char delimiter, int columns) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    fputs(below(random, 4) ? "" : "\xef\xbb\xbf", to);
+    for (int line = 0, lines = 2 + below(random, 30); line < lines; line++) {
+        for (int i = 0; i < columns; i++) {
+            /* Tabs in the first line may count as separators. */
+            const char *const blanks = below(random, 4) ? "" : delimiter == '\t' || line == 0 ? " " : " \t";
+            if (i > 0)
+                fputc(delimiter, to);
+            fputs(blanks, to);
+            if (line == 0)
+                fprintf(to, below(random, 3) ? "%c%d" : "\"%c%d\"", i % 2 ? 'w' : 'n', i);
+            else if (i > 0 && !below(random, 6))
+                fputs(below(random, 2) ? "" : "\"\"", to);
+            else if (i % 2)
+                write_word(to, random, delimiter);
+            else
+                write_number(to, random);
+            fputs(blanks, to);
+        }
+        if (line < lines - 1 || below(random, 2))
+            fputs(below(random, 3) ? "\n" : "\r\n", to);
+        if (line < lines - 1 && !below(random, 8))
+            fputs(below(random, 2) ? "\r\n" : delimiter == '\t' ? " \n" : "\t \n", to);
+    }
+    fclose(to);
+    return text;
+}
+
+static char *read_as(const char *format, const void *bytes, size_t length) {
+    struct svi_reader_options o = {
+        .format = format, .unlabelled = true, .numbers = "n0,n2,n4", .categories = "w1,w3,w5"};
+    struct feed f;
+    feed_open(&f, bytes, length, &o, NULL);
+    char *said = feed_read(&f, false);
+    feed_close(&f);
+    return said;
+}
+
+/* What a POST of the text becomes, as JSON lines. */
+static struct svi_bytes post_lines(const char *text, int64_t *count) {
+    struct svi_bytes rows = {0}, lines = {0};
+    svs_error err = {0};
+    if (http_csv_rows(&rows, text, strlen(text), 1000, count, &err) != SVS_OK)
+        fail_msg("%s\n%s", err.text, text);
+    assert_int_equal(svi_bytes_append(&rows, "\0", 1), SVS_OK);
+    for (const char *p = (const char *)rows.data; *p;) {
+        const char *end = svi_json_skip(p);
+        assert_int_equal(svi_bytes_append(&lines, p, (size_t)(end - p)), SVS_OK);
+        assert_int_equal(svi_bytes_append(&lines, "\n", 1), SVS_OK);
+        p = end + (*end == ',');
+    }
+    svi_bytes_clear(&rows);
+    return lines;
+}
+
+static void posted_rows_have_the_values_of_the_file(void **state) {
+    (void)state;
+    uint64_t random = 88172645463325252U;
+    for (int round = 0; round < often(2000, 200); round++) {
+        char *const text = write_posted(&random, ",;\t|"[round % 4], 2 + below(&random, 5));
+        int64_t count = 0, lines = 0;
+        struct svi_bytes posted = post_lines(text, &count);
+        char *const file = read_as("csv", text, strlen(text));
+        char *const rows = read_as("jsonl", posted.data, posted.size);
+        if (strcmp(file, rows) != 0 || strstr(file, "BAD"))
+            fail_msg("%s\n-- the file\n%s\n-- the POST\n%s", text, file, rows);
+        for (const char *p = file; (p = strstr(p, "op0 n0=")); p++)
+            lines++;
+        assert_int_equal(count, lines);
+        free(file);
+        free(rows);
+        free(text);
+        svi_bytes_clear(&posted);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_forms_say_the_same),      cmocka_unit_test(pieces_change_nothing),
-        cmocka_unit_test(unpacking_needs_no_reads),    cmocka_unit_test(damaged_gzip_fails),
+        cmocka_unit_test(all_forms_say_the_same),
+        cmocka_unit_test(pieces_change_nothing),
+        cmocka_unit_test(unpacking_needs_no_reads),
+        cmocka_unit_test(damaged_gzip_fails),
         cmocka_unit_test(real_files_are_read_exactly),
+        cmocka_unit_test(posted_rows_have_the_values_of_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
