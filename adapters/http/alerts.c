@@ -123,11 +123,7 @@ static void alerts_answer(const struct alerts_question *q, const struct http_ale
     svi_put_int(&p, "matching", matching);
     svi_put_bool(&p, "more", matching > q->offset + q->limit);
     svi_pack_close(&p, map);
-    if (svi_pack_end(&p) == SVS_OK)
-        http_relay_value(q->x, 200, http_view_of(out.data, out.size));
-    else
-        http_exchange_problem(q->x, 503, "no_memory", "no memory for the answer");
-    svi_bytes_clear(&out);
+    http_relay_packed(q->x, &p, &out);
 }
 
 static void alerts_left(void *user) {

@@ -157,11 +157,7 @@ static void asked_bank_answer(struct exchange *x, struct http_stream *s, struct 
     }
     svi_pack_begin(&p, &out);
     asked_bank_brief(&p, bank);
-    if (svi_pack_end(&p) == SVS_OK)
-        http_relay_value(x, 200, http_view_of(out.data, out.size));
-    else
-        http_exchange_problem(x, 503, "no_memory", "no memory for the answer");
-    svi_bytes_clear(&out);
+    http_relay_packed(x, &p, &out);
 }
 
 void http_asked_bank(struct exchange *x, struct http_app *app) {
@@ -282,11 +278,7 @@ static void asked_keys_answer(struct exchange *x, struct http_stream *s, struct 
         if (shown++ >= page->offset)
             svi_pack_raw(&p, key.at, (size_t)(key.end - key.at));
     svi_pack_close(&p, map);
-    if (svi_pack_end(&p) == SVS_OK)
-        http_relay_value(x, 200, http_view_of(out.data, out.size));
-    else
-        http_exchange_problem(x, 503, "no_memory", "no memory for the answer");
-    svi_bytes_clear(&out);
+    http_relay_packed(x, &p, &out);
 }
 
 void http_asked_keys(struct exchange *x, struct http_app *app) {

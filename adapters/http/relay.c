@@ -152,6 +152,15 @@ void http_relay_value(struct exchange *x, int status, struct http_view value) {
     svi_bytes_clear(&text);
 }
 
+void http_relay_packed(struct exchange *x, struct svi_pack *p, struct svi_bytes *out) {
+    /* A writer that ran out of memory goes on without effect: only its end reports it. */
+    if (svi_pack_end(p) == SVS_OK)
+        http_relay_value(x, 200, http_view_of(out->data, out->size));
+    else
+        http_exchange_problem(x, 503, "no_memory", "no memory for the answer");
+    svi_bytes_clear(out);
+}
+
 bool http_relay_number(struct exchange *x, const char *name, double low, double high, double *value) {
     const char *text = http_exchange_query(x, name);
     char *end;

@@ -7,6 +7,7 @@
 
 #include "exchange.h"
 #include "streams.h"
+#include "wire/pack.h"
 
 #define HTTP_RELAY_SECONDS 10.0
 
@@ -32,6 +33,9 @@ bool http_relay_temporary(const char *code);
 
 /* Answers with a value as JSON or, where Accept prefers it, msgpack. */
 void http_relay_value(struct exchange *x, int status, struct http_view value);
+
+/* Ends the writer `p`, answers 200 with the value that it wrote into `out`, and clears `out`. */
+void http_relay_packed(struct exchange *x, struct svi_pack *p, struct svi_bytes *out);
 
 /* The query parameter as a number within `low` and `high`; `other` where it is absent. False: it was answered
  * with the problem. */

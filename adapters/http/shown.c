@@ -115,11 +115,7 @@ void http_shown_streams(struct exchange *x, struct http_app *app) {
     shown_put_all(&p, &worst, count, good, &history);
     shown_put_history(&p, &history);
     svi_pack_close(&p, map);
-    if (svi_pack_end(&p) == SVS_OK)
-        http_relay_value(x, 200, http_view_of(out.data, out.size));
-    else
-        http_exchange_problem(x, 503, "no_memory", "no memory for the answer");
-    svi_bytes_clear(&out);
+    http_relay_packed(x, &p, &out);
 }
 
 /* ---- GET /readyz */
@@ -175,9 +171,5 @@ void http_shown_errors(struct exchange *x, struct http_app *app) {
     }
     svi_pack_fill(&p, hole, shown, false);
     svi_pack_close(&p, map);
-    if (svi_pack_end(&p) == SVS_OK)
-        http_relay_value(x, 200, http_view_of(out.data, out.size));
-    else
-        http_exchange_problem(x, 503, "no_memory", "no memory for the answer");
-    svi_bytes_clear(&out);
+    http_relay_packed(x, &p, &out);
 }

@@ -255,9 +255,5 @@ void http_weights_get(struct exchange *x, struct http_app *app) {
         weights_put(&p, now, &list[i]);
     svi_pack_close(&p, map);
     svi_free(list);
-    if (svi_pack_end(&p) == SVS_OK)
-        http_relay_value(x, 200, http_view_of(out.data, out.size));
-    else
-        http_exchange_problem(x, 503, "no_memory", "no memory for the answer");
-    svi_bytes_clear(&out);
+    http_relay_packed(x, &p, &out);
 }
