@@ -103,10 +103,10 @@ static void log_trim(struct http_alert_list *log, size_t limit) {
 }
 
 /* The episode of an event, created with it if it is the first. NULL: no memory. */
-static struct http_alert *log_find(struct http_alert_list *log, struct http_view event) {
-    struct http_alert sought = {.alert = http_view_integer(event, "alert", 0),
-                                .epoch = http_view_unsigned(event, "epoch", 0)};
-    http_view_text(event, "key", sought.key, sizeof sought.key);
+static struct http_alert *log_find(struct http_alert_list *log, struct svi_view event) {
+    struct http_alert sought = {.alert = svi_view_integer(event, "alert", 0),
+                                .epoch = svi_view_unsigned(event, "epoch", 0)};
+    svi_view_text(event, "key", sought.key, sizeof sought.key);
     struct http_alert **found = tfind(&sought, &log->tree, alert_order);
     if (found)
         return *found;
@@ -123,8 +123,8 @@ static struct http_alert *log_find(struct http_alert_list *log, struct http_view
     a->size = size;
     a->verdict = -1;
     a->muted = true;
-    a->first = http_view_unsigned(event, "number", 0);
-    a->opened = http_view_number(event, "ts", NAN);
+    a->first = svi_view_unsigned(event, "number", 0);
+    a->opened = svi_view_number(event, "ts", NAN);
     a->closed = NAN;
     if (!tsearch(a, &log->tree, alert_order)) {
         alert_free(a);
@@ -135,8 +135,8 @@ static struct http_alert *log_find(struct http_alert_list *log, struct http_view
     return a;
 }
 
-static void alert_set_text(char **text, struct http_view event) {
-    const struct svi_item item = http_view_item(http_view_key(event, "text"));
+static void alert_set_text(char **text, struct svi_view event) {
+    const struct svi_item item = svi_view_item(svi_view_key(event, "text"));
     char *copy = item.type == SVI_STRING ? svi_alloc_plain(item.length + 1) : NULL;
     if (!copy)
         return;
@@ -147,11 +147,11 @@ static void alert_set_text(char **text, struct http_view event) {
 }
 
 /* Takes the next event into its episode. */
-static void log_take(struct http_alert_list *log, struct http_view event) {
-    log->next = http_view_unsigned(event, "number", log->next);
+static void log_take(struct http_alert_list *log, struct svi_view event) {
+    log->next = svi_view_unsigned(event, "number", log->next);
     if (log->next > log->last)
         log->last = log->next;
-    if (http_view_integer(event, "alert", 0) == 0) /* a mute has ended */
+    if (svi_view_integer(event, "alert", 0) == 0) /* a mute has ended */
         return;
     struct http_alert *a = log_find(log, event);
     if (!a)
@@ -159,22 +159,22 @@ static void log_take(struct http_alert_list *log, struct http_view event) {
     /* Its texts change size: it is counted again at the end. */
     log->bytes -= alert_bytes(a);
     a->number = log->next;
-    if (http_view_is(event, "state", "verdict")) {
-        a->verdict = http_view_true(event, "verdict");
-        http_view_text(event, "by", a->by, sizeof a->by);
+    if (svi_view_is(event, "state", "verdict")) {
+        a->verdict = svi_view_true(event, "verdict");
+        svi_view_text(event, "by", a->by, sizeof a->by);
         log->bytes += alert_bytes(a);
         return;
     }
-    const bool open = !http_view_is(event, "state", "close");
-    a->ts = http_view_number(event, "ts", NAN);
+    const bool open = !svi_view_is(event, "state", "close");
+    a->ts = svi_view_number(event, "ts", NAN);
     /* Only events under a mute have no `seq`: one that was published is enough. */
-    a->muted = a->muted && !http_view_key(event, "seq").at;
-    a->updates += http_view_is(event, "state", "update");
+    a->muted = a->muted && !svi_view_key(event, "seq").at;
+    a->updates += svi_view_is(event, "state", "update");
     log->open += open - a->open;
     a->open = open;
     a->closed = open ? NAN : a->ts;
-    if (open && http_view_key(event, "severity").at)
-        http_view_text(event, "severity", a->severity, sizeof a->severity);
+    if (open && svi_view_key(event, "severity").at)
+        svi_view_text(event, "severity", a->severity, sizeof a->severity);
     /* Where the opening event is no longer kept, the closing text is the only one. */
     alert_set_text(open || !a->text ? &a->text : &a->closing, event);
     log->bytes += alert_bytes(a);
@@ -209,31 +209,31 @@ static void log_end(struct log_state *l, const char *why) {
 static void log_on_reply(void *user, const void *reply, size_t size, const char *why) {
     struct log_state *l = user;
     struct http_alert_list *log = &l->log;
-    const struct http_view map = http_view_of(reply, size);
-    struct http_view events = http_view_key(map, "alerts"), event;
+    const struct svi_view map = svi_view_of(reply, size);
+    struct svi_view events = svi_view_key(map, "alerts"), event;
     int64_t left = -1;
     l->due = svi_monotonic() + ASK_SECONDS;
-    if (why || !http_view_true(map, "ok")) {
+    if (why || !svi_view_true(map, "ok")) {
         log_end(l, why ? why : http_why_absent);
         return;
     }
     /* Numbers begin again with an epoch: what is known would be mixed with other episodes. */
-    if (http_view_true(map, "reset") || log->epoch != http_view_unsigned(map, "epoch", 0))
+    if (svi_view_true(map, "reset") || log->epoch != svi_view_unsigned(map, "epoch", 0))
         log_clear(log);
-    log->epoch = http_view_unsigned(map, "epoch", 0);
-    log->first = http_view_unsigned(map, "first", 0);
-    log->last = http_view_unsigned(map, "last", 0);
-    while (http_view_next(&events, &left, &event))
+    log->epoch = svi_view_unsigned(map, "epoch", 0);
+    log->first = svi_view_unsigned(map, "first", 0);
+    log->last = svi_view_unsigned(map, "last", 0);
+    while (svi_view_next(&events, &left, &event))
         /* Published events may have been taken since the question was asked. */
-        if (http_view_unsigned(event, "number", 0) > log->next)
+        if (svi_view_unsigned(event, "number", 0) > log->next)
             log_take(log, event);
-    const uint64_t next = http_view_unsigned(map, "next", 0);
+    const uint64_t next = svi_view_unsigned(map, "next", 0);
     /* `next` is where the next question begins, also where the reply has no event. */
     log->next = next > log->next ? next : log->next;
     const size_t part = ALL_BYTES / (size_t)l->all->count;
     log_trim(log, part > PART_MIN ? part : PART_MIN);
     /* Waiters are called after the last page. */
-    if (http_view_true(map, "more")) {
+    if (svi_view_true(map, "more")) {
         log_ask(l);
         return;
     }
@@ -288,8 +288,8 @@ static void alerts_on_event(void *user, struct http_stream *s, const struct subs
     struct log_state *l = &a->state[s->index];
     if (e->kind != SVI_TOPIC_ALERT)
         return;
-    const struct http_view event = http_view_of(e->payload, e->size);
-    const uint64_t number = http_view_unsigned(event, "number", 0);
+    const struct svi_view event = svi_view_of(e->payload, e->size);
+    const uint64_t number = svi_view_unsigned(event, "number", 0);
     /* While a question is under way its reply may have events before this one: another question follows. */
     if (l->log.known && !l->asked && number == l->log.next + 1)
         log_take(&l->log, event);
@@ -360,12 +360,12 @@ const struct http_alert *http_alerts_worst(const struct http_alert_list *log) {
 }
 
 bool http_alert_concerns(const struct http_alert *alert, const char *key) {
-    struct http_view keys = http_view_key(http_view_of(alert->event, alert->size), "keys"), name;
+    struct svi_view keys = svi_view_key(svi_view_of(alert->event, alert->size), "keys"), name;
     int64_t left = -1;
     if (strcmp(alert->key, key) == 0)
         return true;
-    while (http_view_next(&keys, &left, &name)) {
-        const struct svi_item item = http_view_item(name);
+    while (svi_view_next(&keys, &left, &name)) {
+        const struct svi_item item = svi_view_item(name);
         if (item.type == SVI_STRING && item.length == strlen(key) && memcmp(item.body, key, item.length) == 0)
             return true;
     }

@@ -141,7 +141,7 @@ static void alerts_refreshed(void *user, const char *why) {
     svi_free(q);
 }
 
-static void alerts_events_answer(struct exchange *x, struct http_stream *s, struct http_view reply,
+static void alerts_events_answer(struct exchange *x, struct http_stream *s, struct svi_view reply,
                                  void *user) {
     (void)s, (void)user;
     http_relay_value(x, 200, reply);

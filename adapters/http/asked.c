@@ -63,7 +63,7 @@ static void asked_send(struct asked *a, struct exchange *x, struct http_stream *
     svi_bytes_clear(&a->bytes);
 }
 
-static void asked_whole(struct exchange *x, struct http_stream *s, struct http_view reply, void *user) {
+static void asked_whole(struct exchange *x, struct http_stream *s, struct svi_view reply, void *user) {
     (void)s, (void)user;
     http_relay_value(x, 200, reply);
 }
@@ -97,8 +97,8 @@ static bool asked_is_among(const struct svi_item *name, const char *const *names
 }
 
 /* Copies the pairs of a map into one that is open, but those in `left_out`. */
-static void asked_copy_pairs(struct svi_pack *p, struct http_view map, const char *const *left_out) {
-    const struct svi_item head = http_view_item(map);
+static void asked_copy_pairs(struct svi_pack *p, struct svi_view map, const char *const *left_out) {
+    const struct svi_item head = svi_view_item(map);
     const uint8_t *at = head.body;
     for (uint32_t i = 0; head.type == SVI_MAP && i < head.length; i++) {
         const uint8_t *const pair = at;
@@ -111,23 +111,23 @@ static void asked_copy_pairs(struct svi_pack *p, struct http_view map, const cha
     }
 }
 
-static void asked_copy(struct svi_pack *p, struct http_view map, const char *const *left_out) {
+static void asked_copy(struct svi_pack *p, struct svi_view map, const char *const *left_out) {
     const struct svi_open_map out = svi_pack_open(p);
     asked_copy_pairs(p, map, left_out);
     svi_pack_close(p, out);
 }
 
-static void asked_copy_array(struct svi_pack *p, struct http_view array, const char *const *left_out) {
-    struct http_view element;
+static void asked_copy_array(struct svi_pack *p, struct svi_view array, const char *const *left_out) {
+    struct svi_view element;
     int64_t left = -1;
-    const struct svi_item head = http_view_item(array);
+    const struct svi_item head = svi_view_item(array);
     svi_pack_array(p, head.type == SVI_ARRAY ? head.length : 0);
-    while (http_view_next(&array, &left, &element))
+    while (svi_view_next(&array, &left, &element))
         asked_copy(p, element, left_out);
 }
 
 /* The bank without what only a program computes with. */
-static void asked_bank_brief(struct svi_pack *p, struct http_view bank) {
+static void asked_bank_brief(struct svi_pack *p, struct svi_view bank) {
     static const char *const weights[] = {"W", "b", "mean", "scale", "stacks", "logistic", "features", NULL};
     static const char *const curves[] = {"calibration", "counts", NULL};
     static const char *const rest[] = {"members", "experts", "mixture", "mean",
@@ -136,7 +136,7 @@ static void asked_bank_brief(struct svi_pack *p, struct http_view bank) {
     const struct svi_open_map map = svi_pack_open(p);
     asked_copy_pairs(p, bank, rest);
     for (int i = 0; i < 3; i++) {
-        const struct http_view part = http_view_key(bank, parts[i]);
+        const struct svi_view part = svi_view_key(bank, parts[i]);
         if (!part.at)
             continue;
         svi_pack_key(p, parts[i]);
@@ -145,9 +145,9 @@ static void asked_bank_brief(struct svi_pack *p, struct http_view bank) {
     svi_pack_close(p, map);
 }
 
-static void asked_bank_answer(struct exchange *x, struct http_stream *s, struct http_view reply, void *user) {
+static void asked_bank_answer(struct exchange *x, struct http_stream *s, struct svi_view reply, void *user) {
     const bool *brief = user;
-    const struct http_view bank = http_view_key(reply, "bank");
+    const struct svi_view bank = svi_view_key(reply, "bank");
     struct svi_bytes out = {0};
     struct svi_pack p;
     (void)s;
@@ -181,7 +181,7 @@ void http_asked_bank(struct exchange *x, struct http_app *app) {
 enum asked_format { ASKED_JSON, ASKED_MSGPACK, ASKED_LIBLINEAR };
 
 /* The library's text of a model, as `svmstream model export` writes it. */
-static void asked_model_text(struct exchange *x, struct http_view payload, enum asked_format format) {
+static void asked_model_text(struct exchange *x, struct svi_view payload, enum asked_format format) {
     svs_error err = {SVS_NO_MEMORY, "no memory for the model"};
     char *text = NULL;
     size_t size = 0;
@@ -201,10 +201,9 @@ static void asked_model_text(struct exchange *x, struct http_view payload, enum 
     free(text);
 }
 
-static void asked_model_answer(struct exchange *x, struct http_stream *s, struct http_view reply,
-                               void *user) {
+static void asked_model_answer(struct exchange *x, struct http_stream *s, struct svi_view reply, void *user) {
     const enum asked_format *format = user;
-    const struct http_view model = http_view_key(reply, "model");
+    const struct svi_view model = svi_view_key(reply, "model");
     (void)s;
     if (!model.at)
         http_exchange_problem(x, 409, "unavailable", "the stream has no model yet");
@@ -256,25 +255,25 @@ struct asked_page {
 };
 
 /* The stream lists the first `offset` + `limit` keys; here the first `offset` of them are left out. */
-static void asked_keys_answer(struct exchange *x, struct http_stream *s, struct http_view reply, void *user) {
+static void asked_keys_answer(struct exchange *x, struct http_stream *s, struct svi_view reply, void *user) {
     const struct asked_page *page = user;
-    struct http_view keys = http_view_key(reply, "keys"), key;
+    struct svi_view keys = svi_view_key(reply, "keys"), key;
     int64_t left = -1, shown = 0;
     struct svi_bytes out = {0};
     struct svi_pack p;
     (void)s;
-    const struct svi_item head = http_view_item(keys);
+    const struct svi_item head = svi_view_item(keys);
     const int64_t listed = head.type == SVI_ARRAY ? head.length : 0;
     svi_pack_begin(&p, &out);
     const struct svi_open_map map = svi_pack_open(&p);
-    svi_put_int(&p, "count", http_view_integer(reply, "count", 0));
-    svi_put_int(&p, "matching", http_view_integer(reply, "matching", 0));
-    svi_put_int(&p, "unkeyed", http_view_integer(reply, "unkeyed", 0));
+    svi_put_int(&p, "count", svi_view_integer(reply, "count", 0));
+    svi_put_int(&p, "matching", svi_view_integer(reply, "matching", 0));
+    svi_put_int(&p, "unkeyed", svi_view_integer(reply, "unkeyed", 0));
     svi_put_int(&p, "offset", page->offset);
     char measure[40];
-    svi_put_text(&p, "measure", http_view_text(reply, "measure", measure, sizeof measure));
+    svi_put_text(&p, "measure", svi_view_text(reply, "measure", measure, sizeof measure));
     svi_put_array(&p, "keys", (size_t)(listed > page->offset ? listed - page->offset : 0));
-    while (http_view_next(&keys, &left, &key))
+    while (svi_view_next(&keys, &left, &key))
         if (shown++ >= page->offset)
             svi_pack_raw(&p, key.at, (size_t)(key.end - key.at));
     svi_pack_close(&p, map);
@@ -339,7 +338,7 @@ static bool asked_body(struct exchange *x, struct svi_bytes *out) {
         http_exchange_problem(x, 503, "no_memory", "no memory for the request");
     else if (code != SVS_OK)
         http_exchange_problem(x, 400, svs_code_name(code), "the body: %s", err.text);
-    else if (http_view_item(http_view_of(out->data, out->size)).type == SVI_MAP)
+    else if (svi_view_item(svi_view_of(out->data, out->size)).type == SVI_MAP)
         return true;
     else
         http_exchange_problem(x, 400, "wrong_type", "the body is to be a JSON object");
@@ -358,9 +357,8 @@ static void asked_unknown(struct exchange *x, const struct svi_item *name, const
 
 /* Passes on the pairs of `body` whose keys are in `known`. False: another key is in it, which was answered.
  */
-static bool asked_pairs(struct asked *a, struct exchange *x, struct http_view body,
-                        const char *const *known) {
-    const struct svi_item head = http_view_item(body);
+static bool asked_pairs(struct asked *a, struct exchange *x, struct svi_view body, const char *const *known) {
+    const struct svi_item head = svi_view_item(body);
     const uint8_t *at = head.body;
     for (uint32_t i = 0; i < head.length; i++) {
         const uint8_t *const pair = at;
@@ -387,7 +385,7 @@ static void asked_posted(struct exchange *x, struct http_app *app, const char *o
     asked_begin(&a, op);
     if (number)
         svi_put_int(&a.pack, number, value);
-    if (asked_pairs(&a, x, http_view_of(body.data, body.size), known))
+    if (asked_pairs(&a, x, svi_view_of(body.data, body.size), known))
         asked_send(&a, x, s, asked_whole, NULL);
     else
         svi_bytes_clear(&a.bytes);

@@ -187,7 +187,7 @@ static void events_push(void *user, struct http_stream *s, const struct subscrip
     char key[SVS_KEY_MAX + 1];
     if (e->kind == SVI_TOPIC_COUNT)
         return;
-    http_view_text(http_view_of(e->payload, e->size), "key", key, sizeof key);
+    svi_view_text(svi_view_of(e->payload, e->size), "key", key, sizeof key);
     if (e->lost > 0)
         ring_push_lost(events, s, e->kind, key, e->lost, "published faster than they could be read");
     if (subscription_json(&events->line, e) != SVS_OK)

@@ -107,18 +107,18 @@ static double history_rate(double now, double before, double seconds) {
     return now >= before ? (now - before) / seconds : NAN;
 }
 
-static double history_either(struct http_view status, const char *name, const char *other) {
-    const double v = http_view_number(status, name, NAN);
-    return isnan(v) && other ? http_view_number(status, other, NAN) : v;
+static double history_either(struct svi_view status, const char *name, const char *other) {
+    const double v = svi_view_number(status, name, NAN);
+    return isnan(v) && other ? svi_view_number(status, other, NAN) : v;
 }
 
 /* The sum of the counts that the status has; NAN: it has none. */
-static double history_open_alerts(struct http_view status) {
+static double history_open_alerts(struct svi_view status) {
     static const char *const names[] = {"alert_open", "quality_alert_open", "rule_alerts_open",
                                         "keys_alerts_open"};
     double sum = NAN;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const double v = http_view_number(status, names[i], NAN);
+        const double v = svi_view_number(status, names[i], NAN);
         if (isfinite(v))
             sum = (isnan(sum) ? 0 : sum) + v;
     }
@@ -126,13 +126,13 @@ static double history_open_alerts(struct http_view status) {
 }
 
 /* With keys the models learn, one for each key, and `learned` counts only what the stream itself does. */
-static double history_counter(struct http_view status, size_t i) {
-    return history_counters[i].figure == HISTORY_LEARNED_RATE && http_view_key(status, "keys").at
+static double history_counter(struct svi_view status, size_t i) {
+    return history_counters[i].figure == HISTORY_LEARNED_RATE && svi_view_key(status, "keys").at
                ? NAN
-               : http_view_number(status, history_counters[i].name, NAN);
+               : svi_view_number(status, history_counters[i].name, NAN);
 }
 
-static const char *history_point_of(struct http_view status, const struct history_track *t, double seconds,
+static const char *history_point_of(struct svi_view status, const struct history_track *t, double seconds,
                                     struct history_point *p) {
     const char *measure = NULL;
     for (size_t i = 0; i < COUNTERS && seconds > 0; i++)
@@ -146,7 +146,7 @@ static const char *history_point_of(struct http_view status, const struct histor
                                history_either(status, history_gauges[i].name, history_gauges[i].other));
     http_history_point_add(p, HISTORY_ALERTS_OPEN, history_open_alerts(status));
     for (size_t i = 0; i < sizeof history_quality / sizeof history_quality[0] && !measure; i++) {
-        const double v = http_view_number(status, history_quality[i].name, NAN);
+        const double v = svi_view_number(status, history_quality[i].name, NAN);
         http_history_point_add(p, HISTORY_QUALITY, v);
         measure = isfinite(v) ? history_quality[i].measure : NULL;
     }
@@ -159,10 +159,10 @@ static void history_on_status(void *user, struct http_stream *s, const void *byt
                               double time) {
     struct http_history *h = user;
     struct history_track *t = &h->track[s->index];
-    const struct http_view status = http_view_of(bytes, size);
-    const double now = svi_monotonic(), uptime = http_view_number(status, "uptime", 0);
+    const struct svi_view status = svi_view_of(bytes, size);
+    const double now = svi_monotonic(), uptime = svi_view_number(status, "uptime", 0);
     const int64_t second = (int64_t)floor(time);
-    const uint64_t epoch = http_view_unsigned(status, "epoch", 0);
+    const uint64_t epoch = svi_view_unsigned(status, "epoch", 0);
     const bool same = strcmp(t->name, s->name) == 0;
     const bool continues =
         same && t->epoch == epoch && uptime >= t->uptime && now - t->measured <= MAX_INTERVAL;
@@ -187,7 +187,7 @@ static void history_on_status(void *user, struct http_stream *s, const void *byt
     t->uptime = uptime;
     t->lost = s->lost;
     for (size_t i = 0; i < COUNTERS; i++)
-        t->counter[i] = http_view_number(status, history_counters[i].name, NAN);
+        t->counter[i] = svi_view_number(status, history_counters[i].name, NAN);
     if (!t->fetching && (!t->reaches || now >= t->fetch_at))
         history_fetch(t);
 }
@@ -220,7 +220,7 @@ static void history_on_reached(void *user, bool ok, const struct history_taken *
 /* JSON, or a refusal, has no alerts: the next attempt is that of FETCH_SECONDS later. */
 static void history_on_reply(void *user, const void *reply, size_t size, const char *why) {
     struct history_track *t = user;
-    if (why || !http_view_true(http_view_of(reply, size), "ok") ||
+    if (why || !svi_view_true(svi_view_of(reply, size), "ok") ||
         !http_history_worker_take(t->history->worker, t->name, &t->taken, reply, size, history_on_reached,
                                   t)) {
         t->again = false;

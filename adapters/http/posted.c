@@ -146,23 +146,23 @@ static bool posted_read_json(struct posted *p, const void *reply, size_t size, s
 
 /* To a message in JSON it can be no more than a refusal: scores are passed on in their form. */
 static bool posted_read_msgpack(struct posted *p, const void *reply, size_t size, struct posted_reply *r) {
-    const struct http_view map = http_view_of(reply, size), none = http_view_key(map, "no_scores");
-    struct http_view scores = http_view_key(map, "scores"), element;
+    const struct svi_view map = svi_view_of(reply, size), none = svi_view_key(map, "no_scores");
+    struct svi_view scores = svi_view_key(map, "scores"), element;
     int64_t left = -1;
     if (p->json && (scores.at || none.at))
         return false;
-    r->ok = http_view_true(map, "ok");
-    r->refused = http_view_integer(map, "refused", 0);
-    http_view_text(map, "code", r->code, sizeof r->code);
-    http_view_text(map, "error", r->reason, sizeof r->reason);
+    r->ok = svi_view_true(map, "ok");
+    r->refused = svi_view_integer(map, "refused", 0);
+    svi_view_text(map, "code", r->code, sizeof r->code);
+    svi_view_text(map, "error", r->reason, sizeof r->reason);
     r->has_scores = scores.at;
-    while (http_view_next(&scores, &left, &element)) {
-        struct svi_item head = http_view_item(element), key = {.type = SVI_NIL};
+    while (svi_view_next(&scores, &left, &element)) {
+        struct svi_item head = svi_view_item(element), key = {.type = SVI_NIL};
         if (head.type == SVI_MAP && head.length > 0)
             svi_item_read(head.body, &key);
         if (posted_count(p, (const char *)key.body, key.type == SVI_STRING ? key.length : 0) && !*r->code) {
-            http_view_text(element, "code", r->code, sizeof r->code);
-            http_view_text(element, "error", r->reason, sizeof r->reason);
+            svi_view_text(element, "code", r->code, sizeof r->code);
+            svi_view_text(element, "error", r->reason, sizeof r->reason);
         }
         posted_keep(p, element.at, (size_t)(element.end - element.at));
     }

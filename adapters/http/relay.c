@@ -49,10 +49,10 @@ bool http_relay_temporary(const char *code) {
     return http_relay_status(code) == 503;
 }
 
-void http_relay_refused(struct exchange *x, struct http_view reply) {
+void http_relay_refused(struct exchange *x, struct svi_view reply) {
     char code[40], reason[1000];
-    http_view_text(reply, "code", code, sizeof code);
-    http_view_text(reply, "error", reason, sizeof reason);
+    svi_view_text(reply, "code", code, sizeof code);
+    svi_view_text(reply, "error", reason, sizeof reason);
     if (http_relay_temporary(code))
         http_exchange_add(x, "Retry-After", "5");
     http_exchange_problem(x, http_relay_status(code), *code ? code : "invalid", "%s",
@@ -110,10 +110,10 @@ static void relay_left(void *user) {
 
 static void relay_done(void *user, const void *reply, size_t size, const char *why) {
     struct relay *r = user;
-    const struct http_view view = http_view_of(reply, size);
+    const struct svi_view view = svi_view_of(reply, size);
     if (r->x && why)
         http_relay_failed(r->x, r->stream, why);
-    else if (r->x && http_view_key(view, "error").at)
+    else if (r->x && svi_view_key(view, "error").at)
         http_relay_refused(r->x, view);
     else if (r->x)
         r->answer(r->x, r->stream, view, r->user);
@@ -137,7 +137,7 @@ void http_relay(struct exchange *x, struct http_stream *s, const struct svi_byte
 
 /* ---- answers and parameters */
 
-void http_relay_value(struct exchange *x, int status, struct http_view value) {
+void http_relay_value(struct exchange *x, int status, struct svi_view value) {
     const char *type = http_exchange_accepts(x, JSON ", " MSGPACK ", application/x-msgpack");
     struct svi_bytes text = {0};
     if (type && strcmp(type, JSON) != 0) {
@@ -155,7 +155,7 @@ void http_relay_value(struct exchange *x, int status, struct http_view value) {
 void http_relay_packed(struct exchange *x, struct svi_pack *p, struct svi_bytes *out) {
     /* A writer that ran out of memory goes on without effect: only its end reports it. */
     if (svi_pack_end(p) == SVS_OK)
-        http_relay_value(x, 200, http_view_of(out->data, out->size));
+        http_relay_value(x, 200, svi_view_of(out->data, out->size));
     else
         http_exchange_problem(x, 503, "no_memory", "no memory for the answer");
     svi_bytes_clear(out);

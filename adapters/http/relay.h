@@ -12,7 +12,7 @@
 #define HTTP_RELAY_SECONDS 10.0
 
 /* Answers `x` with a reply that succeeded: checked msgpack. `user`: as given to http_relay. */
-typedef void http_relay_answer(struct exchange *x, struct http_stream *s, struct http_view reply, void *user);
+typedef void http_relay_answer(struct exchange *x, struct http_stream *s, struct svi_view reply, void *user);
 
 /* Asks ctl. The request is copied. `user` is freed with svi_free at the end; NULL: none. */
 void http_relay(struct exchange *x, struct http_stream *s, const struct svi_bytes *request,
@@ -23,7 +23,7 @@ struct http_stream *http_relay_stream(struct exchange *x, struct http_streams *a
 
 /* Answers with what a missing reply means, or a refusal {error, code}. */
 void http_relay_failed(struct exchange *x, const struct http_stream *s, const char *why);
-void http_relay_refused(struct exchange *x, struct http_view reply);
+void http_relay_refused(struct exchange *x, struct svi_view reply);
 
 /* The status of HTTP for an error code of svmstream. */
 int http_relay_status(const char *code);
@@ -32,7 +32,7 @@ int http_relay_status(const char *code);
 bool http_relay_temporary(const char *code);
 
 /* Answers with a value as JSON or, where Accept prefers it, msgpack. */
-void http_relay_value(struct exchange *x, int status, struct http_view value);
+void http_relay_value(struct exchange *x, int status, struct svi_view value);
 
 /* Ends the writer `p`, answers 200 with the value that it wrote into `out`, and clears `out`. */
 void http_relay_packed(struct exchange *x, struct svi_pack *p, struct svi_bytes *out);

@@ -351,9 +351,9 @@ void http_samples_predict(struct exchange *x, struct http_app *app) {
 
 /* Appends an element of the wire made of the map `row`: its `known` keys, and the operation. SVS_WRONG_TYPE:
  * it is no map, or another key is in it. */
-static svs_code changes_element(struct svi_pack *p, struct http_view row, const char *op,
+static svs_code changes_element(struct svi_pack *p, struct svi_view row, const char *op,
                                 const char *const *known, svs_error *err) {
-    const struct svi_item head = http_view_item(row);
+    const struct svi_item head = svi_view_item(row);
     const uint8_t *at = head.body;
     if (head.type != SVI_MAP)
         return svi_fail(err, SVS_WRONG_TYPE, "it is %s: each is to be an object", svi_item_name(&head));
@@ -394,7 +394,7 @@ static svs_code changes_read(const struct http_rows *rows, const char *op, const
     }
     svi_pack_begin(&p, &out->bytes);
     for (int64_t i = 0; i < rows->count && code == SVS_OK; i++) {
-        struct http_view row = {at, at};
+        struct svi_view row = {at, at};
         char text[SVS_ERROR_TEXT];
         svi_walk(&row.end, end, SVI_WALK_MAX);
         at = row.end;

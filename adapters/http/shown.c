@@ -26,17 +26,17 @@ static void shown_put_summary(struct svi_pack *p, const struct http_summary *sum
 }
 
 /* Classification, regression or none, by the figures of the status: the settings may say `auto`. */
-static const char *shown_task(struct http_view status) {
-    return http_view_key(status, "rmse").at       ? "regress"
-           : http_view_key(status, "accuracy").at ? "classify"
-                                                  : "none";
+static const char *shown_task(struct svi_view status) {
+    return svi_view_key(status, "rmse").at       ? "regress"
+           : svi_view_key(status, "accuracy").at ? "classify"
+                                                 : "none";
 }
 
 static void shown_put_stream(struct svi_pack *p, const struct http_app *app, const struct http_stream *s,
                              const struct http_summary *summary) {
     static const char *const states[] = {"waiting", "live", "silent"};
-    const struct http_view status = http_stream_status(s),
-                           config = http_view_key(http_stream_config(s), "config");
+    const struct svi_view status = http_stream_status(s),
+                          config = svi_view_key(http_stream_config(s), "config");
     char method[20];
     const struct svi_open_map map = svi_pack_open(p);
     svi_put_text(p, "stream", s->name);
@@ -47,8 +47,8 @@ static void shown_put_stream(struct svi_pack *p, const struct http_app *app, con
         svi_pack_text(p, shown_task(status));
     else
         svi_pack_nil(p);
-    svi_put_text(p, "method", http_view_text(config, "method", method, sizeof method));
-    svi_put_bool(p, "keys", http_view_key(status, "keys").at);
+    svi_put_text(p, "method", svi_view_text(config, "method", method, sizeof method));
+    svi_put_bool(p, "keys", svi_view_key(status, "keys").at);
     svi_put_text(p, "address", s->option->ctl);
     svi_put_text(p, "samples",
                  s->in_mode == HTTP_IN_ROUTER ? "router"
@@ -156,7 +156,7 @@ void http_shown_errors(struct exchange *x, struct http_app *app) {
         char key[60];
         const struct http_last_error *last = &s->errors[code];
         snprintf(key, sizeof key, "refused.%s", svs_code_name((svs_code)code));
-        const int64_t counted = http_view_integer(http_stream_status(s), key, 0),
+        const int64_t counted = svi_view_integer(http_stream_status(s), key, 0),
                       count = counted > last->count ? counted : last->count;
         if (count == 0)
             continue;

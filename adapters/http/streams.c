@@ -73,8 +73,8 @@ static void stream_dial(const char *address, const char *dialled, char out[SVI_A
 static bool stream_address(const struct http_stream *s, const char *which, const char *given,
                            char out[SVI_ADDRESS_MAX]) {
     char address[SVI_ADDRESS_MAX];
-    const struct http_view addresses = http_view_key(http_stream_status(s), "addresses");
-    http_view_text(http_view_key(addresses, which), "address", address, sizeof address);
+    const struct svi_view addresses = svi_view_key(http_stream_status(s), "addresses");
+    svi_view_text(svi_view_key(addresses, which), "address", address, sizeof address);
     snprintf(out, SVI_ADDRESS_MAX, "%s", given ? given : "");
     if (!given && *address)
         stream_dial(address, s->option->ctl, out);
@@ -83,11 +83,11 @@ static bool stream_address(const struct http_stream *s, const char *which, const
 
 /* How samples can be sent: as the status reports it, else as the settings do. */
 static enum http_in_mode stream_in_mode(const struct http_stream *s) {
-    const struct http_view in = http_view_key(http_view_key(http_stream_status(s), "addresses"), "in");
+    const struct svi_view in = svi_view_key(svi_view_key(http_stream_status(s), "addresses"), "in");
     char mode[20];
-    http_view_text(in, "mode", mode, sizeof mode);
+    svi_view_text(in, "mode", mode, sizeof mode);
     if (!*mode)
-        http_view_text(http_view_key(http_stream_config(s), "config"), "in.mode", mode, sizeof mode);
+        svi_view_text(svi_view_key(http_stream_config(s), "config"), "in.mode", mode, sizeof mode);
     return strcmp(mode, "router") == 0 ? HTTP_IN_ROUTER
            : strcmp(mode, "pull") == 0 ? HTTP_IN_PULL
                                        : HTTP_IN_UNKNOWN;
@@ -174,7 +174,7 @@ static void stream_connect(struct http_stream *s) {
  */
 static void stream_name(struct http_stream *s) {
     char name[SVI_STREAM_MAX + 1];
-    http_view_text(http_stream_status(s), "stream", name, sizeof name);
+    svi_view_text(http_stream_status(s), "stream", name, sizeof name);
     if (!*name)
         return;
     struct http_stream *same = http_streams_find(s->all, name);
@@ -203,14 +203,14 @@ static void stream_on_status(void *user, const void *reply, size_t size, const c
     if (why && s->answered + PATIENCE < svi_monotonic())
         stream_silent(s);
     /* A refusal, as of a key without the role, is no status. */
-    if (why || !http_view_true(http_view_of(reply, size), "ok") || !stream_keep(&s->status, reply, size))
+    if (why || !svi_view_true(svi_view_of(reply, size), "ok") || !stream_keep(&s->status, reply, size))
         return;
     /* From here on the stream has answered; the order below matters: the epoch before the settings that
      * depend on it, the name and the connections before the listeners, which use both. */
     s->answered = svi_monotonic();
     s->status_time = svi_wall_clock();
-    s->epoch = http_view_unsigned(http_stream_status(s), "epoch", 0);
-    const double declined = http_view_number(http_stream_status(s), "declined", 0);
+    s->epoch = svi_view_unsigned(http_stream_status(s), "epoch", 0);
+    const double declined = svi_view_number(http_stream_status(s), "declined", 0);
     /* What was declined before the first answer may be long ago. */
     if (declined > s->declined && s->state == HTTP_STREAM_LIVE)
         s->declined_at = s->answered;
@@ -231,7 +231,7 @@ static void stream_on_status(void *user, const void *reply, size_t size, const c
 static void stream_on_config(void *user, const void *reply, size_t size, const char *why) {
     struct http_stream *s = user;
     s->config_asked = false;
-    if (!why && http_view_true(http_view_of(reply, size), "ok"))
+    if (!why && svi_view_true(svi_view_of(reply, size), "ok"))
         stream_keep(&s->config, reply, size);
     /* An older stream has its in.mode only here. */
     stream_connect_in(s);
@@ -239,7 +239,7 @@ static void stream_on_config(void *user, const void *reply, size_t size, const c
 
 static void stream_on_hello(void *user, const void *reply, size_t size, const char *why) {
     struct http_stream *s = user;
-    if (!why && http_view_true(http_view_of(reply, size), "ok"))
+    if (!why && svi_view_true(svi_view_of(reply, size), "ok"))
         stream_keep(&s->hello, reply, size);
     s->hello_asked = !why;
 }
@@ -406,15 +406,15 @@ double http_streams_wait(const struct http_streams *all) {
 }
 
 static void stream_note_error(struct http_stream *s, const struct subscription_event *e) {
-    const struct http_view event = http_view_of(e->payload, e->size);
+    const struct svi_view event = svi_view_of(e->payload, e->size);
     char name[40];
-    const svs_code code = svi_code_by_name(http_view_text(event, "code", name, sizeof name));
+    const svs_code code = svi_code_by_name(svi_view_text(event, "code", name, sizeof name));
     struct http_last_error *last = &s->errors[code];
-    const int64_t count = http_view_integer(event, "count", last->count + 1);
+    const int64_t count = svi_view_integer(event, "count", last->count + 1);
     /* A key of a stream counts for itself: the stream's own count is in its status. */
     last->count = count > last->count ? count : last->count;
-    last->ts = http_view_number(event, "ts", 0);
-    http_view_text(event, "reason", last->reason, sizeof last->reason);
+    last->ts = svi_view_number(event, "ts", 0);
+    svi_view_text(event, "reason", last->reason, sizeof last->reason);
 }
 
 static void stream_take_events(struct http_stream *s, struct subscription *from, bool *drained) {
@@ -476,11 +476,11 @@ bool http_stream_push(struct http_stream *s, const void *message, size_t size) {
 }
 
 size_t http_stream_max_message(const struct http_stream *s) {
-    const struct http_view hello = http_view_of(s->hello.data, s->hello.size),
-                           config = http_view_key(http_stream_config(s), "config");
-    int64_t most = s->hello.size > 0 ? http_view_integer(hello, "max_message", 0) : 0;
+    const struct svi_view hello = svi_view_of(s->hello.data, s->hello.size),
+                          config = svi_view_key(http_stream_config(s), "config");
+    int64_t most = s->hello.size > 0 ? svi_view_integer(hello, "max_message", 0) : 0;
     if (most <= 0)
-        most = http_view_integer(config, "max.message", MESSAGE_MAX);
+        most = svi_view_integer(config, "max.message", MESSAGE_MAX);
     return most > 0 ? (size_t)most : MESSAGE_MAX;
 }
 
@@ -488,7 +488,7 @@ char *http_stream_delivery(const struct http_stream *s, char out[24]) {
     if (s->in_mode == HTTP_IN_PULL)
         return strcpy(out, "at-most-once");
     out[0] = '\0';
-    return s->hello.size > 0 ? http_view_text(http_view_of(s->hello.data, s->hello.size), "delivery", out, 24)
+    return s->hello.size > 0 ? svi_view_text(svi_view_of(s->hello.data, s->hello.size), "delivery", out, 24)
                              : out;
 }
 
@@ -510,13 +510,13 @@ void http_stream_want(struct http_stream *s, enum svi_topic kind, int change) {
 
 /* Versions whose status has addresses know the request. */
 bool http_stream_reads_message(const struct http_stream *s) {
-    return http_view_key(http_stream_status(s), "addresses").at != NULL;
+    return svi_view_key(http_stream_status(s), "addresses").at != NULL;
 }
 
-struct http_view http_stream_status(const struct http_stream *s) {
-    return s->status.size > 0 ? http_view_of(s->status.data, s->status.size) : (struct http_view){NULL, NULL};
+struct svi_view http_stream_status(const struct http_stream *s) {
+    return s->status.size > 0 ? svi_view_of(s->status.data, s->status.size) : (struct svi_view){NULL, NULL};
 }
 
-struct http_view http_stream_config(const struct http_stream *s) {
-    return s->config.size > 0 ? http_view_of(s->config.data, s->config.size) : (struct http_view){NULL, NULL};
+struct svi_view http_stream_config(const struct http_stream *s) {
+    return s->config.size > 0 ? svi_view_of(s->config.data, s->config.size) : (struct svi_view){NULL, NULL};
 }

@@ -9,7 +9,7 @@
 #include "asks.h"
 #include "client/subscription.h"
 #include "http_options.h"
-#include "map_view.h"
+#include "wire/view.h"
 
 #define HTTP_STREAM_ITEMS (2 * HTTP_ASKS_ITEMS + 2) /* poll items of one stream */
 
@@ -113,7 +113,7 @@ char *http_stream_delivery(const struct http_stream *s, char out[24]);
 void http_stream_want(struct http_stream *s, enum svi_topic kind, int change);
 
 /* A view of the last status, and of the settings; without a value before the first answer. */
-struct http_view http_stream_status(const struct http_stream *s);
-struct http_view http_stream_config(const struct http_stream *s);
+struct svi_view http_stream_status(const struct http_stream *s);
+struct svi_view http_stream_config(const struct http_stream *s);
 
 #endif

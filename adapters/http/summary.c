@@ -54,9 +54,9 @@ __attribute__((format(printf, 2, 3))) static void summary_add(struct summary_tex
 
 /* Seconds since the last sample; NAN: not known. Where there was none, since the start. */
 static double summary_idle(const struct http_stream *s) {
-    const struct http_view status = http_stream_status(s);
-    const double idle = http_view_number(status, "idle", http_view_number(status, "uptime", NAN));
-    return http_view_key(status, "idle").at ? idle + svi_monotonic() - s->answered : NAN;
+    const struct svi_view status = http_stream_status(s);
+    const double idle = svi_view_number(status, "idle", svi_view_number(status, "uptime", NAN));
+    return svi_view_key(status, "idle").at ? idle + svi_monotonic() - s->answered : NAN;
 }
 
 static void summary_add_silence(struct summary_text *t, const struct http_stream *s) {
@@ -70,22 +70,22 @@ static void summary_add_silence(struct summary_text *t, const struct http_stream
 }
 
 static void summary_add_journal(struct summary_text *t, const struct http_stream *s) {
-    const struct http_view status = http_stream_status(s),
-                           config = http_view_key(http_stream_config(s), "config");
-    const double age = http_view_number(status, "journal_age", 0),
-                 interval = http_view_number(config, "journal.interval", 0.2),
+    const struct svi_view status = http_stream_status(s),
+                          config = svi_view_key(http_stream_config(s), "config");
+    const double age = svi_view_number(status, "journal_age", 0),
+                 interval = svi_view_number(config, "journal.interval", 0.2),
                  late = fmax(MIN_SYNC, SYNC_INTERVALS * interval);
     char text[SVI_HUMAN];
-    if (age > late && !http_view_is(config, "journal.fsync", "never"))
+    if (age > late && !svi_view_is(config, "journal.fsync", "never"))
         summary_add(t, "the journal is not synced: its oldest record has waited for %s",
                     svi_human_duration(text, age));
 }
 
 bool http_ready_stream(const struct http_app *app, const struct http_stream *s, char *reasons, size_t size) {
     struct summary_text t = {reasons, size, 0, ""};
-    const struct http_view status = http_stream_status(s);
+    const struct svi_view status = http_stream_status(s);
     const double now = svi_monotonic(), stale = app->options->stale,
-                 left = http_view_number(status, "disk_free", INFINITY), idle = summary_idle(s);
+                 left = svi_view_number(status, "disk_free", INFINITY), idle = summary_idle(s);
     char text[SVI_HUMAN];
     reasons[0] = '\0';
     if (s->state != HTTP_STREAM_LIVE) {
@@ -116,11 +116,11 @@ static enum http_level summary_add_alerts(struct summary_text *t, const struct h
         summary_add(t, "no alert open");
         return HTTP_LEVEL_OK;
     }
-    const struct http_view event = http_view_of(worst->event, worst->size);
-    const double since = http_view_number(event, "since", worst->opened);
+    const struct svi_view event = svi_view_of(worst->event, worst->size);
+    const double since = svi_view_number(event, "since", worst->opened);
     char kind[20];
     svi_escape(name, sizeof name, worst->key, strlen(worst->key));
-    http_view_text(event, "kind", kind, sizeof kind);
+    svi_view_text(event, "kind", kind, sizeof kind);
     if (isfinite(since)) {
         svi_human_since(out->since_text, since, svi_wall_clock());
         out->since = since;
@@ -137,12 +137,12 @@ static const char *summary_share(double v, char out[SVI_HUMAN]) {
     return v < 0.9995 ? out + 1 : out;
 }
 
-static void summary_add_quality(struct summary_text *t, struct http_view status) {
-    const double accuracy = http_view_number(status, "accuracy.w", NAN),
-                 same = http_view_number(status, "accuracy_no_change.w", NAN),
-                 rmse = http_view_number(status, "rmse.w", NAN),
-                 rmse_same = http_view_number(status, "rmse_no_change.w", NAN),
-                 keys = http_view_number(status, "keys_accuracy", NAN);
+static void summary_add_quality(struct summary_text *t, struct svi_view status) {
+    const double accuracy = svi_view_number(status, "accuracy.w", NAN),
+                 same = svi_view_number(status, "accuracy_no_change.w", NAN),
+                 rmse = svi_view_number(status, "rmse.w", NAN),
+                 rmse_same = svi_view_number(status, "rmse_no_change.w", NAN),
+                 keys = svi_view_number(status, "keys_accuracy", NAN);
     char text[2][SVI_HUMAN];
     if (isfinite(accuracy) && isfinite(same))
         summary_add(t, "accuracy %s, 'same as before' %s", summary_share(accuracy, text[0]),
@@ -156,21 +156,20 @@ static void summary_add_quality(struct summary_text *t, struct http_view status)
 
 /* What the stream does with its samples. It learns once one had a label. */
 static const char *summary_verb(const struct http_stream *s) {
-    const struct http_view status = http_stream_status(s),
-                           config = http_view_key(http_stream_config(s), "config");
-    return http_view_is(config, "method", "none") || http_view_number(status, "labelled", 1) == 0
-               ? "scoring"
-               : "learning";
+    const struct svi_view status = http_stream_status(s),
+                          config = svi_view_key(http_stream_config(s), "config");
+    return svi_view_is(config, "method", "none") || svi_view_number(status, "labelled", 1) == 0 ? "scoring"
+                                                                                                : "learning";
 }
 
 static void summary_add_work(struct summary_text *t, const struct http_stream *s) {
-    const struct http_view status = http_stream_status(s),
-                           config = http_view_key(http_stream_config(s), "config");
-    const double rate = http_view_number(status, "rate", NAN), idle = summary_idle(s),
-                 left = http_view_number(status, "disk_free", NAN),
-                 size = http_view_number(status, "disk_size", NAN);
+    const struct svi_view status = http_stream_status(s),
+                          config = svi_view_key(http_stream_config(s), "config");
+    const double rate = svi_view_number(status, "rate", NAN), idle = summary_idle(s),
+                 left = svi_view_number(status, "disk_free", NAN),
+                 size = svi_view_number(status, "disk_size", NAN);
     char text[SVI_HUMAN];
-    const double seen = http_view_number(status, "seen", 0);
+    const double seen = svi_view_number(status, "seen", 0);
     if (seen == 0)
         summary_add(t, "no sample so far");
     else if (isnan(rate))
@@ -183,7 +182,7 @@ static void summary_add_work(struct summary_text *t, const struct http_stream *s
         summary_add(t, "%s %s sample%s/s", summary_verb(s), number, strcmp(number, "1") == 0 ? "" : "s");
     } else
         summary_add(t, "no samples now");
-    if (seen > 0 && strcmp(summary_verb(s), "scoring") == 0 && !http_view_is(config, "method", "none"))
+    if (seen > 0 && strcmp(summary_verb(s), "scoring") == 0 && !svi_view_is(config, "method", "none"))
         summary_add(t, "no labels so far");
     summary_add_quality(t, status);
     if (isfinite(left) && size > 0)
@@ -191,14 +190,14 @@ static void summary_add_work(struct summary_text *t, const struct http_stream *s
 }
 
 /* What is broken inside, while the stream continues. Returns the level. */
-static enum http_level summary_add_faults(struct summary_text *t, struct http_view status) {
+static enum http_level summary_add_faults(struct summary_text *t, struct svi_view status) {
     static const struct {
         const char *key, *text;
     } faults[] = {{"novelty_error", "no novelty score any more"}, {"refit_error", "the last refit failed"}};
     char why[200];
     bool any = false;
     for (int i = 0; i < 2; i++)
-        if (*http_view_text(status, faults[i].key, why, sizeof why)) {
+        if (*svi_view_text(status, faults[i].key, why, sizeof why)) {
             summary_add(t, "%s (%s)", faults[i].text, why);
             any = true;
         }

@@ -89,14 +89,14 @@ static void weights_keep(struct weight_state *w) {
 static void weights_on_event(void *user, struct http_stream *s, const struct subscription_event *e) {
     struct http_weights *all = user;
     struct weight_state *w = &all->state[s->index];
-    const struct http_view model = http_view_of(e->payload, e->size),
-                           before = http_view_of(w->now.bytes.data, w->now.bytes.size);
+    const struct svi_view model = svi_view_of(e->payload, e->size),
+                          before = svi_view_of(w->now.bytes.data, w->now.bytes.size);
     char key[SVS_KEY_MAX + 1];
-    if (e->kind != SVI_TOPIC_MODEL || *http_view_text(model, "key", key, sizeof key))
+    if (e->kind != SVI_TOPIC_MODEL || *svi_view_text(model, "key", key, sizeof key))
         return;
-    const uint64_t epoch = http_view_unsigned(model, "epoch", 0);
+    const uint64_t epoch = svi_view_unsigned(model, "epoch", 0);
     const bool fewer =
-        w->now.bytes.size > 0 && http_view_integer(model, "d", 0) < http_view_integer(before, "d", 0);
+        w->now.bytes.size > 0 && svi_view_integer(model, "d", 0) < svi_view_integer(before, "d", 0);
     if (epoch != w->epoch || fewer)
         weights_clear(w);
     else
@@ -135,23 +135,23 @@ void http_weights_close(struct http_weights **weights) {
 /* ---- GET /weights */
 
 /* Element i of an array; no value beyond the end. */
-static struct http_view weights_element(struct http_view array, int64_t i) {
-    struct http_view element = {NULL, NULL};
+static struct svi_view weights_element(struct svi_view array, int64_t i) {
+    struct svi_view element = {NULL, NULL};
     int64_t left = -1;
     for (int64_t k = 0; k <= i; k++)
-        if (!http_view_next(&array, &left, &element))
-            return (struct http_view){NULL, NULL};
+        if (!svi_view_next(&array, &left, &element))
+            return (struct svi_view){NULL, NULL};
     return element;
 }
 
-static bool weights_same(struct http_view a, struct http_view b) {
+static bool weights_same(struct svi_view a, struct svi_view b) {
     return a.at && b.at && a.end - a.at == b.end - b.at && memcmp(a.at, b.at, (size_t)(a.end - a.at)) == 0;
 }
 
 /* The label of a row: two classes have one row, which speaks for the second. */
-static struct http_view weights_class(struct http_view model, int64_t rows, int64_t row) {
-    const struct http_view classes = http_view_key(model, "classes");
-    const struct svi_item head = http_view_item(classes);
+static struct svi_view weights_class(struct svi_view model, int64_t rows, int64_t row) {
+    const struct svi_view classes = svi_view_key(model, "classes");
+    const struct svi_item head = svi_view_item(classes);
     return weights_element(classes, rows == 1 && head.type == SVI_ARRAY && head.length == 2 ? 1 : row);
 }
 
@@ -168,18 +168,18 @@ static void weights_insert(struct weight_move *list, int64_t *count, int64_t mos
 }
 
 /* The largest moves of the rows that both models have. */
-static int64_t weights_compare(struct http_view now, struct http_view before, struct weight_move *list,
+static int64_t weights_compare(struct svi_view now, struct svi_view before, struct weight_move *list,
                                int64_t most) {
-    const int64_t d = http_view_integer(now, "d", 0), old_d = http_view_integer(before, "d", 0);
-    const struct svi_item item = http_view_item(http_view_key(now, "W")),
-                          old_item = http_view_item(http_view_key(before, "W"));
+    const int64_t d = svi_view_integer(now, "d", 0), old_d = svi_view_integer(before, "d", 0);
+    const struct svi_item item = svi_view_item(svi_view_key(now, "W")),
+                          old_item = svi_view_item(svi_view_key(before, "W"));
     struct svi_doubles w, old;
     int64_t count = 0;
     if (d < 1 || old_d < 1 || !svi_item_doubles(&item, &w) || !svi_item_doubles(&old_item, &old))
         return 0;
     const int64_t rows = w.count / d, old_rows = old.count / old_d;
     for (int64_t k = 0; k < rows; k++) {
-        const struct http_view class = weights_class(now, rows, k);
+        const struct svi_view class = weights_class(now, rows, k);
         /* The labels are nearly always in the same places. */
         int64_t other = k < old_rows && weights_same(class, weights_class(before, old_rows, k)) ? k : 0;
         while (other < old_rows && class.at && !weights_same(class, weights_class(before, old_rows, other)))
@@ -194,13 +194,13 @@ static int64_t weights_compare(struct http_view now, struct http_view before, st
     return count;
 }
 
-static void weights_put(struct svi_pack *p, struct http_view model, const struct weight_move *m) {
-    const int64_t d = http_view_integer(model, "d", 1);
-    const struct svi_item item = http_view_item(http_view_key(model, "W"));
+static void weights_put(struct svi_pack *p, struct svi_view model, const struct weight_move *m) {
+    const int64_t d = svi_view_integer(model, "d", 1);
+    const struct svi_item item = svi_view_item(svi_view_key(model, "W"));
     struct svi_doubles w = {0};
     svi_item_doubles(&item, &w);
-    const struct http_view name = weights_element(http_view_key(model, "features"), m->column),
-                           class = weights_class(model, w.count / d, m->row);
+    const struct svi_view name = weights_element(svi_view_key(model, "features"), m->column),
+                          class = weights_class(model, w.count / d, m->row);
     const struct svi_open_map map = svi_pack_open(p);
     svi_pack_key(p, "feature");
     if (name.at)
@@ -237,8 +237,8 @@ void http_weights_get(struct exchange *x, struct http_app *app) {
         return;
     const struct weight_state *w = &app->weights->state[s->index];
     const struct weight_model *old = weights_before(w, since);
-    const struct http_view now = http_view_of(w->now.bytes.data, w->now.bytes.size),
-                           before = http_view_of(old->bytes.data, old->bytes.size);
+    const struct svi_view now = svi_view_of(w->now.bytes.data, w->now.bytes.size),
+                          before = svi_view_of(old->bytes.data, old->bytes.size);
     if (!(list = svi_alloc_array((size_t)limit + 1, sizeof *list))) {
         http_exchange_problem(x, 503, "no_memory", "no memory for the answer");
         return;

@@ -184,58 +184,57 @@ static svs_code cmd_ctl_build_model(const char *path, struct svi_bytes *request,
 }
 
 /* Prints the changed settings for people, in addition to the reply, and how many samples were relearned. */
-static void cmd_ctl_print_changes(struct cli_object reply) {
+static void cmd_ctl_print_changes(struct svi_view reply) {
     char key[80], from[80], to[80];
-    const struct cli_object changed = cli_key(reply, "changed"), samples = cli_key(reply, "relearned");
-    const struct svi_item map = cli_item(changed);
+    const struct svi_view changed = svi_view_key(reply, "changed"),
+                          samples = svi_view_key(reply, "relearned");
+    const struct svi_item map = svi_view_item(changed);
     const uint8_t *at = map.body;
     if (map.type != SVI_MAP)
         return;
     /* Key, then {from, to}; each is walked over to reach the next. */
     for (uint32_t i = 0; i < map.length; i++) {
-        cli_scalar((struct cli_object){at, changed.end}, key, sizeof key);
+        cli_scalar((struct svi_view){at, changed.end}, key, sizeof key);
         svi_walk(&at, changed.end, SVI_WALK_MAX);
-        const struct cli_object pair = {at, changed.end};
+        const struct svi_view pair = {at, changed.end};
         svi_walk(&at, changed.end, SVI_WALK_MAX);
         fprintf(stderr, "%s: %s -> %s\n", key, cli_key_text(pair, "from", from, sizeof from),
                 cli_key_text(pair, "to", to, sizeof to));
     }
     if (map.length == 0)
         fprintf(stderr, "nothing has changed\n");
-    if (samples.at && cli_item(cli_key(cli_key(reply, "config"), "key")).length > 0)
+    if (samples.at && svi_view_item(svi_view_key(svi_view_key(reply, "config"), "key")).length > 0)
         fprintf(stderr, "the model of each key is made again when its next sample comes\n");
     else if (samples.at)
         fprintf(stderr, "the model was made again from %s samples\n", cli_scalar(samples, to, sizeof to));
 }
 
 /* What the process remarks about a request that it has carried out. */
-static void cmd_ctl_print_note(struct cli_object reply) {
+static void cmd_ctl_print_note(struct svi_view reply) {
     char note[200];
-    if (cli_key(reply, "note").at)
+    if (svi_view_key(reply, "note").at)
         fprintf(stderr, "%s\n", cli_key_text(reply, "note", note, sizeof note));
 }
 
 /* Prints the alert events of the reply for people, a line each, and what the answer leaves out. */
-static void cmd_ctl_print_alerts(struct cli_object reply) {
-    char number[40], state[40], text[800], next[40];
-    const struct cli_object alerts = cli_key(reply, "alerts");
-    const struct svi_item array = cli_item(alerts), lost = cli_item(cli_key(reply, "lost"));
-    struct cli_object event = {array.body, alerts.end};
-    if (array.type != SVI_ARRAY)
+static void cmd_ctl_print_alerts(struct svi_view reply) {
+    char number[40], state[40], text[800], since[40];
+    const int64_t lost = svi_view_integer(reply, "lost", 0);
+    struct svi_view next = svi_view_key(reply, "alerts"), event;
+    int64_t left = -1;
+    if (svi_view_item(next).type != SVI_ARRAY)
         return;
-    if (cli_item(cli_key(reply, "reset")).i != 0)
+    if (svi_view_true(reply, "reset"))
         fprintf(stderr, "the alerts of this state are others than those of since: all are listed\n");
-    if (lost.type == SVI_INT && lost.i > 0)
-        fprintf(stderr, "lost %lld alert events, which are no longer kept (alert.keep)\n", (long long)lost.i);
-    for (uint32_t i = 0; i < array.length; i++) {
+    if (lost > 0)
+        fprintf(stderr, "lost %lld alert events, which are no longer kept (alert.keep)\n", (long long)lost);
+    while (svi_view_next(&next, &left, &event))
         fprintf(stderr, "%s %s: %s\n", cli_key_text(event, "number", number, sizeof number),
                 cli_key_text(event, "state", state, sizeof state),
                 cli_key_text(event, "text", text, sizeof text));
-        svi_walk(&event.at, event.end, SVI_WALK_MAX);
-    }
-    if (cli_item(cli_key(reply, "more")).i != 0)
+    if (svi_view_true(reply, "more"))
         fprintf(stderr, "there are more: svmstream ctl alerts since=%s\n",
-                cli_key_text(reply, "next", next, sizeof next));
+                cli_key_text(reply, "next", since, sizeof since));
 }
 
 /* The reply as it is on standard output, for programs; what people want to read of it on standard error,
@@ -243,7 +242,7 @@ static void cmd_ctl_print_alerts(struct cli_object reply) {
 static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply) {
     svs_error err;
     const int result = cli_end(a, cli_show_json(reply->data, reply->size, &err), &err);
-    const struct cli_object map = {reply->data, reply->data + reply->size};
+    const struct svi_view map = svi_view_of(reply->data, reply->size);
     fflush(stdout);
     if (result == CLI_OK && !a->quiet) {
         cmd_ctl_print_changes(map);
@@ -251,11 +250,12 @@ static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply)
     }
     if (result == CLI_OK && !a->quiet && strcmp(a->positional[0], "tune") == 0)
         svi_tuning_report(stderr, map.at, map.end);
-    if (result == CLI_OK && !a->quiet && cli_key(map, "bank").at && strcmp(a->positional[0], "bank") == 0)
-        svi_bank_report(stderr, cli_key(map, "bank").at, map.end);
+    if (result == CLI_OK && !a->quiet && svi_view_key(map, "bank").at &&
+        strcmp(a->positional[0], "bank") == 0)
+        svi_bank_report(stderr, svi_view_key(map, "bank").at, map.end);
     if (result == CLI_OK && !a->quiet && strcmp(a->positional[0], "alerts") == 0)
         cmd_ctl_print_alerts(map);
-    return result == CLI_OK && cli_key(map, "error").at ? CLI_FAILED : result;
+    return result == CLI_OK && svi_view_key(map, "error").at ? CLI_FAILED : result;
 }
 
 static int cmd_ctl_run(const struct cli_args *a) {

@@ -36,8 +36,8 @@ static svs_code ask_process(const struct cli_args *a, struct svi_bytes *out, svs
                           &reply, err);
     if (code == SVS_OK)
         code = svi_msgpack_check(reply.data, reply.size, SVI_WALK_MAX, err);
-    const struct cli_object map = {reply.data, reply.data + reply.size};
-    const struct cli_object model = code == SVS_OK ? cli_key(map, "model") : map;
+    const struct svi_view map = svi_view_of(reply.data, reply.size);
+    const struct svi_view model = code == SVS_OK ? svi_view_key(map, "model") : map;
     if (code == SVS_OK && !model.at)
         code = svi_fail(err, SVS_UNAVAILABLE, "%.80s has no model: %s", a->settings.ctl,
                         cli_key_text(map, "error", text, sizeof text));

@@ -42,7 +42,7 @@ static void print_choice(const struct svi_state_dir *f, const struct svi_checkpo
     for (int part = 0; part < 2; part++) {
         const struct svi_section *s = svi_checkpoint_find(c, part ? "keys" : "engine");
         const uint8_t *at = s ? c->bodies.data + s->offset : NULL;
-        seen += s ? cli_item(cli_key((struct cli_object){at, at + s->size}, "seen")).i : 0;
+        seen += s ? svi_view_item(svi_view_key(svi_view_of(at, s->size), "seen")).i : 0;
     }
     if (fstatat(f->fd, svi_state_dir_name(name, SVI_CHECKPOINT, c->position.number), &st, 0) == 0 &&
         gmtime_r(&st.st_mtime, &day))

@@ -63,19 +63,19 @@ struct watch {
 /* ---- an event as one line, for people or as JSON */
 
 /* Prints " key=value" for each of the keys that has a value in the map. */
-static void print_keys(struct cli_object map, const char *const *keys) {
+static void print_keys(struct svi_view map, const char *const *keys) {
     char text[TEXT];
     for (; *keys; keys++) {
-        const struct cli_object o = cli_key(map, *keys);
-        if (cli_item(o).type != SVI_NIL)
+        const struct svi_view o = svi_view_key(map, *keys);
+        if (svi_view_item(o).type != SVI_NIL)
             printf(" %s=%s", *keys, cli_scalar(o, text, sizeof text));
     }
 }
 
-static void print_array(struct cli_object map, const char *key) {
-    const struct cli_object array = cli_key(map, key);
-    const struct svi_item item = cli_item(array);
-    struct cli_object element = {item.body, array.end};
+static void print_array(struct svi_view map, const char *key) {
+    const struct svi_view array = svi_view_key(map, key);
+    const struct svi_item item = svi_view_item(array);
+    struct svi_view element = {item.body, array.end};
     char text[TEXT];
     if (item.type != SVI_ARRAY)
         return;
@@ -91,61 +91,61 @@ static void print_array(struct cli_object map, const char *key) {
 static const char *const quality[] = {"accuracy", "accuracy.w", "kappa", "kappa_t", "f1",
                                       "mae",      "rmse",       "r2",    NULL};
 
-static void print_model(struct cli_object m) {
+static void print_model(struct svi_view m) {
     print_keys(m, (const char *const[]){"version", "method", "d", NULL});
     print_array(m, "classes");
     print_keys(m, (const char *const[]){"seen", "learned", "serves", NULL});
-    if (cli_key(m, "gap").at) /* the model of a refit */
+    if (svi_view_key(m, "gap").at) /* the model of a refit */
         print_keys(m, (const char *const[]){"at", "objective", "gap", "iterations", "milliseconds", NULL});
-    print_keys(cli_key(m, "quality"), quality);
+    print_keys(svi_view_key(m, "quality"), quality);
 }
 
-static void print_score(struct cli_object m) {
-    const struct cli_object y = cli_key(m, "y"), yhat = cli_key(m, "yhat");
+static void print_score(struct svi_view m) {
+    const struct svi_view y = svi_view_key(m, "y"), yhat = svi_view_key(m, "yhat");
     const size_t size = (size_t)(y.end - y.at);
     print_keys(m, (const char *const[]){"id", "yhat", "y", NULL});
-    if (y.at && yhat.at && cli_item(yhat).type != SVI_REAL)
+    if (y.at && yhat.at && svi_view_item(yhat).type != SVI_REAL)
         fputs(yhat.end - yhat.at == y.end - y.at && memcmp(y.at, yhat.at, size) == 0 ? " right" : " wrong",
               stdout);
     print_array(m, "scores");
     print_keys(m, (const char *const[]){"novelty", "p", "anomaly", "model", NULL});
 }
 
-static void print_stats(struct cli_object m) {
+static void print_stats(struct svi_view m) {
     print_keys(m, (const char *const[]){"seen", "learned", "errors", "rate", NULL});
     print_keys(m, quality);
     print_keys(m, (const char *const[]){"latency_p99", NULL});
 }
 
-static void print_error(struct cli_object m) {
+static void print_error(struct svi_view m) {
     char code[TEXT], count[TEXT], reason[400];
     printf(" %s (%s): %s", cli_key_text(m, "code", code, sizeof code),
            cli_key_text(m, "count", count, sizeof count), cli_key_text(m, "reason", reason, sizeof reason));
 }
 
-static void print_alert(struct cli_object m) {
+static void print_alert(struct svi_view m) {
     char text[400];
     print_keys(m, (const char *const[]){"kind", "alert", "state", "id", "novelty", "p", "grade", "measure",
                                         "before", "after", NULL});
     printf(" %s", cli_key_text(m, "text", text, sizeof text));
 }
 
-static void print_bank(struct cli_object m) {
+static void print_bank(struct svi_view m) {
     print_keys(m, (const char *const[]){"version", "d", "serves", NULL});
     putchar('\n');
     svi_bank_report(stdout, m.at, m.end);
 }
 
 /* The stream key of an event, escaped; "" when it has none. */
-static const char *event_key(struct cli_object payload, char key[KEY_TEXT]) {
-    const struct cli_object o = cli_key(payload, "key");
+static const char *event_key(struct svi_view payload, char key[KEY_TEXT]) {
+    const struct svi_view o = svi_view_key(payload, "key");
     key[0] = '\0';
     return o.at ? cli_scalar(o, key, KEY_TEXT) : key;
 }
 
 /* "score default key=m1 id=7 yhat=1 y=0 wrong ..." */
-static void print_event(enum svi_topic kind, struct cli_object payload) {
-    static void (*const printers[SVI_TOPIC_COUNT])(struct cli_object) = {
+static void print_event(enum svi_topic kind, struct svi_view payload) {
+    static void (*const printers[SVI_TOPIC_COUNT])(struct svi_view) = {
         [SVI_TOPIC_MODEL] = print_model, [SVI_TOPIC_SCORE] = print_score, [SVI_TOPIC_ALERT] = print_alert,
         [SVI_TOPIC_STATS] = print_stats, [SVI_TOPIC_ERROR] = print_error, [SVI_TOPIC_BANK] = print_bank};
     char stream[TEXT], key[KEY_TEXT];
@@ -272,7 +272,7 @@ static void raise_alarm(struct watch *w, const struct subscription_event *e) {
 }
 
 static void cmd_watch_show(struct watch *w, const struct subscription_event *e) {
-    const struct cli_object payload = {e->payload, (const uint8_t *)e->payload + e->size};
+    const struct svi_view payload = svi_view_of(e->payload, e->size);
     char key[KEY_TEXT];
     if (e->lost > 0)
         fprintf(w->json ? stderr : stdout, "lost %" PRId64 " %s event%s%s%s\n", e->lost,
@@ -290,9 +290,10 @@ static void cmd_watch_show(struct watch *w, const struct subscription_event *e) 
 /* ---- alerts that were missed */
 
 /* Shows an alert of a reply as if it had just been published. */
-static void watch_show_kept(struct watch *w, struct cli_object event) {
+static void watch_show_kept(struct watch *w, struct svi_view event) {
     char topic[SVI_TOPIC_MAX], stream[SVI_STREAM_MAX + 1], key[SVS_KEY_MAX + 1] = "";
-    const struct svi_item name = cli_item(cli_key(event, "stream")), of = cli_item(cli_key(event, "key"));
+    const struct svi_item name = svi_view_item(svi_view_key(event, "stream")),
+                          of = svi_view_item(svi_view_key(event, "key"));
     snprintf(stream, sizeof stream, "%.*s", name.type == SVI_STRING ? (int)name.length : 0,
              (const char *)name.body);
     if (of.type == SVI_STRING && of.length < sizeof key)
@@ -302,45 +303,37 @@ static void watch_show_kept(struct watch *w, struct cli_object event) {
                                                    (size_t)(event.end - event.at), 0});
 }
 
-static uint64_t watch_number(struct cli_object map, const char *key) {
-    const struct svi_item item = cli_item(cli_key(map, key));
-    return item.type == SVI_INT && item.i >= 0 ? (uint64_t)item.i : 0;
-}
-
 /* Was it kept and not published because of a mute? What is left of it then is published after the mute. */
-static bool watch_is_held_back(struct cli_object event) {
+static bool watch_is_held_back(struct svi_view event) {
     char state[16];
-    return !cli_key(event, "seq").at &&
+    return !svi_view_key(event, "seq").at &&
            strcmp(cli_key_text(event, "state", state, sizeof state), SVI_ALERT_VERDICT) != 0;
 }
 
 /* Shows what one reply lists. *more: is there another page? */
 static svs_code watch_take_reply(struct watch *w, bool *more, svs_error *err) {
-    const struct cli_object reply = {w->reply.data, w->reply.data + w->reply.size};
-    const struct cli_object alerts = cli_key(reply, "alerts");
-    const struct svi_item array = cli_item(alerts);
-    struct cli_object event = {array.body, array.body};
+    const struct svi_view reply = svi_view_of(w->reply.data, w->reply.size);
+    struct svi_view next = svi_view_key(reply, "alerts"), event;
+    int64_t left = -1;
     char reason[400];
     *more = false;
-    if (array.type != SVI_ARRAY)
+    if (svi_view_item(next).type != SVI_ARRAY)
         return svi_fail(err, SVS_UNAVAILABLE, "%s refuses to list alerts: %s", w->args->settings.ctl,
                         cli_key_text(reply, "error", reason, sizeof reason));
-    const uint64_t lost = watch_number(reply, "lost");
-    if (cli_item(cli_key(reply, "reset")).i != 0)
+    const uint64_t lost = svi_view_unsigned(reply, "lost", 0);
+    if (svi_view_true(reply, "reset"))
         cli_fail(w->args, "the state is another one than that of alert event %" PRIu64 ": all of it follow",
                  w->known.since);
     if (lost > 0)
         fprintf(w->json ? stderr : stdout, "lost %" PRIu64 " alert event%s, no longer kept (alert.keep)\n",
                 lost, lost > 1 ? "s" : "");
-    for (uint32_t i = 0; i < array.length && w->events < w->wanted; i++, event.at = event.end) {
-        svi_walk(&event.end, alerts.end, SVI_WALK_MAX);
+    while (w->events < w->wanted && svi_view_next(&next, &left, &event))
         if (!watch_is_held_back(event))
             watch_show_kept(w, event);
-    }
-    w->known.since = watch_number(reply, "next");
-    w->known.epoch = watch_number(reply, "epoch");
+    w->known.since = svi_view_unsigned(reply, "next", 0);
+    w->known.epoch = svi_view_unsigned(reply, "epoch", 0);
     w->known.known = true;
-    *more = cli_item(cli_key(reply, "more")).i != 0 && w->events < w->wanted;
+    *more = svi_view_true(reply, "more") && w->events < w->wanted;
     return SVS_OK;
 }
 
@@ -368,8 +361,8 @@ static svs_code watch_ask(struct watch *w, svs_error *err) {
 /* An alert that is published: it is shown if it is the next one; one with a gap before it is in the answer
  * that fills the gap. */
 static svs_code watch_take_alert(struct watch *w, const struct subscription_event *e, svs_error *err) {
-    const struct cli_object payload = {e->payload, (const uint8_t *)e->payload + e->size};
-    const uint64_t number = watch_number(payload, "number");
+    const struct svi_view payload = svi_view_of(e->payload, e->size);
+    const uint64_t number = svi_view_unsigned(payload, "number", 0);
     if (number <= w->known.since)
         return SVS_OK;
     if (number > w->known.since + 1)
@@ -438,8 +431,7 @@ static svs_code cmd_watch_take_events(struct watch *w, svs_error *err) {
             code = cmd_watch_learn_name(w, &e, err);
         else if (w->asks_alerts && e.kind == SVI_TOPIC_ALERT)
             code = watch_take_alert(w, &e, err);
-        else if (!w->key || *event_key((struct cli_object){e.payload, (const uint8_t *)e.payload + e.size},
-                                       (char[KEY_TEXT]){0}))
+        else if (!w->key || *event_key(svi_view_of(e.payload, e.size), (char[KEY_TEXT]){0}))
             cmd_watch_show(w, &e);
     fflush(stdout);
     return code;
