@@ -37,8 +37,8 @@ LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))
 HTTP_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/http/*.c)) $(BUILD)/obj/http/page_data.o
-# Of the program an adapter has the client's sockets and the reading of key files.
-ADAPTER_OBJ := $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription)
+# The adapters share their command line; of the program they have the client's sockets and the reading of key files.
+ADAPTER_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/common/*.c)) $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription)
 LIB_A    = $(BUILD)/libsvmstream.a
 LIB_SO   = $(BUILD)/libsvmstream.so.$(VERSION)
 
@@ -202,4 +202,4 @@ help: ## this list
 
 .PHONY: always all libs deps deps-bench demo examples format install uninstall clean help
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)
+-include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(ADAPTER_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)

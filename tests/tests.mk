@@ -43,7 +43,7 @@ WARN_SRC = $(wildcard $(addprefix tests/,unit/*.c property/*.c wire/*.c fault/*.
 $(BUILD)/warned/%: %.c
 	$(call say,WARN,$<)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $<
 
-warned: $(LIB_OBJ) $(APP_OBJ) $(MQTT_OBJ) $(HTTP_OBJ) $(WARN_SRC:%.c=$(BUILD)/warned/%)
+warned: $(LIB_OBJ) $(APP_OBJ) $(MQTT_OBJ) $(HTTP_OBJ) $(ADAPTER_OBJ) $(WARN_SRC:%.c=$(BUILD)/warned/%)
 
 # Those of clang come with `make asan` as well, which builds all of it; here they take a minute.
 warnings: deps ## clang's warnings for all sources, without building

@@ -34,12 +34,9 @@ struct http_options {
     bool loopback; /* `host` can be reached from this machine only */
 };
 
-enum http_wish { HTTP_RUN, HTTP_HELP, HTTP_VERSION };
-
-/* 0; 2: the command line is wrong, which is reported. http_options_clear in any case. */
-int http_options_read(struct http_options *o, int argc, char *const *argv, enum http_wish *wish);
+/* 0; 2: the command line is wrong, which is reported. http_options_clear in any case. *done: --help or
+ * --version was answered, and nothing is to be run. */
+int http_options_read(struct http_options *o, int argc, char *const *argv, bool *done);
 void http_options_clear(struct http_options *o);
-
-void http_options_help(void); /* on standard output */
 
 #endif

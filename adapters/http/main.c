@@ -170,13 +170,9 @@ int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "token") == 0)
         return http_token_command_run(argc - 1, argv + 1);
     struct http_options *o = http_log_need(1, sizeof *o);
-    enum http_wish wish;
-    int code = http_options_read(o, argc, argv, &wish);
-    if (!code && wish == HTTP_HELP)
-        http_options_help();
-    else if (!code && wish == HTTP_VERSION)
-        puts("svmstream-http " SVS_VERSION);
-    else if (!code)
+    bool done;
+    int code = http_options_read(o, argc, argv, &done);
+    if (!code && !done)
         code = http_main_run(o);
     http_options_clear(o);
     svi_free(o);

@@ -305,14 +305,10 @@ static int mqtt_main_start(struct adapter *a) {
 
 int main(int argc, char **argv) {
     struct adapter *a = mqtt_need(1, sizeof *a);
-    enum wish wish;
+    bool done;
     mosquitto_lib_init();
-    int code = mqtt_options_read(&a->options, argc, argv, &wish);
-    if (!code && wish == WISH_HELP)
-        mqtt_options_help();
-    else if (!code && wish == WISH_VERSION)
-        puts("svmstream-mqtt " SVS_VERSION);
-    else if (!code)
+    int code = mqtt_options_read(&a->options, argc, argv, &done);
+    if (!code && !done)
         code = mqtt_main_start(a);
     mqtt_options_clear(&a->options);
     mosquitto_lib_cleanup();

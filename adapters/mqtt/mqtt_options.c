@@ -1,112 +1,102 @@
-/* The command line: one table (rows) makes the parser, the ranges and the help.
+/* The command line: one table (rows) makes the parser, the ranges and the help (adapter_options).
  *
- * mqtt_options_read takes each word to its row, which says where in struct options the value goes and what
- * it may be. What depends on more than one option is checked after the last word, in mqtt_options_complete:
- * kinds of events, how to join, template and pattern, names, keys, password. Every failure is one line and
- * exit code 2, or 1 when a file cannot be read.
+ * A row says where in struct options a value goes and what it may be; --topic adds to a list. What depends on
+ * more than one option is checked after the last word, in mqtt_options_complete: kinds of events, how to
+ * join, template and pattern, names, keys, password. Every failure is one line and exit code 2, or 1 when a
+ * file cannot be read.
  *
  * Invariants: a mistake is reported before anything connects; options are valid together once
  * mqtt_options_read has returned 0; texts belong to argv, and only what is made here (password, filter,
- * own_id, identity) is freed. Read rows, mqtt_options_take and mqtt_options_complete in this order. */
+ * own_id, identity) is freed. Read rows, mqtt_options_topic and mqtt_options_complete in this order. */
 #include "mqtt_options.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <mosquitto.h>
 
+#include "../common/adapter_options.h"
 #include "base/alloc.h"
 #include "log.h"
 #include "naming.h"
 
-enum type { NEVER, TEXT, TOPIC, WHOLE, REAL, FLAG };
-
-/* `type` decides what lies at `at`: TEXT a const char *, WHOLE an int64_t, REAL a double, FLAG a bool;
- * TOPIC ignores it. A row whose type does not fit its field overwrites the neighbours. */
-struct row {
-    const char *name, *argument, *text;
-    enum type type;
-    size_t at; /* in struct options */
-    double low, high;
-};
-
 #define AT(field) offsetof(struct options, field)
 
-static const struct row rows[] = {
+static const struct adapter_option rows[] = {
     {.text = "The broker:"},
-    {"host", "NAME", "address of the broker (localhost)", TEXT, AT(host), 0, 0},
-    {"port", "N", "its port (1883, with TLS 8883)", WHOLE, AT(port), 1, 65535},
+    {"host", "NAME", "address of the broker (localhost)", OPTION_TEXT, AT(host), 0, 0},
+    {"port", "N", "its port (1883, with TLS 8883)", OPTION_WHOLE, AT(port), 1, 65535},
     {"client-id", "ID",
-     "fixed name of this adapter at the broker, and `src` at svmstream (svmstream-mqtt-PREFIX)", TEXT,
+     "fixed name of this adapter at the broker, and `src` at svmstream (svmstream-mqtt-PREFIX)", OPTION_TEXT,
      AT(client_id), 0, 0},
-    {"user", "NAME", "user name", TEXT, AT(user), 0, 0},
-    {"password-file", "FILE", "file whose first line is the password", TEXT, AT(password_file), 0, 0},
-    {"tls", NULL, "encrypt, and trust the certificates that this system trusts", FLAG, AT(tls), 0, 0},
-    {"cafile", "FILE", "encrypt, and trust the certificates in FILE", TEXT, AT(cafile), 0, 0},
-    {"capath", "FOLDER", "encrypt, and trust the certificates in FOLDER", TEXT, AT(capath), 0, 0},
-    {"cert", "FILE", "own certificate, with --cert-key", TEXT, AT(cert), 0, 0},
-    {"cert-key", "FILE", "its key, without pass phrase (`--cert FILE --key FILE` is the same)", TEXT,
+    {"user", "NAME", "user name", OPTION_TEXT, AT(user), 0, 0},
+    {"password-file", "FILE", "file whose first line is the password", OPTION_TEXT, AT(password_file), 0, 0},
+    {"tls", NULL, "encrypt, and trust the certificates that this system trusts", OPTION_FLAG, AT(tls), 0, 0},
+    {"cafile", "FILE", "encrypt, and trust the certificates in FILE", OPTION_TEXT, AT(cafile), 0, 0},
+    {"capath", "FOLDER", "encrypt, and trust the certificates in FOLDER", OPTION_TEXT, AT(capath), 0, 0},
+    {"cert", "FILE", "own certificate, with --cert-key", OPTION_TEXT, AT(cert), 0, 0},
+    {"cert-key", "FILE", "its key, without pass phrase (`--cert FILE --key FILE` is the same)", OPTION_TEXT,
      AT(cert_key), 0, 0},
-    {"insecure", NULL, "do not check that the certificate names the host", FLAG, AT(insecure), 0, 0},
+    {"insecure", NULL, "do not check that the certificate names the host", OPTION_FLAG, AT(insecure), 0, 0},
     {.text = "From topics to samples:"},
-    {"topic", "FILTER", "topics to subscribe to, with + and #; may be repeated; QoS 1", TOPIC, 0, 0, 0},
+    {"topic", "FILTER", "topics to subscribe to, with + and #; may be repeated; QoS 1", OPTION_OWN, 0, 0, 0},
     {"template", "LEVELS", "names of the topic's levels: 'plant/{machine}/{sensor}'; + and # skip levels",
-     TEXT, AT(template), 0, 0},
+     OPTION_TEXT, AT(template), 0, 0},
     {"feature", "PATTERN",
      "name of the feature: '{machine}.{sensor}'; {key} is the key in a JSON object, {topic} "
      "the topic with dots",
-     TEXT, AT(feature), 0, 0},
+     OPTION_TEXT, AT(feature), 0, 0},
     {"key", "PATTERN",
      "key of the sample, if svmstream runs with --key (a model for each): '{machine}'; tokens of the "
      "template, {topic}, or members of the JSON object (none)",
-     TEXT, AT(key), 0, 0},
-    {"keys", "N", "maximum number of keys; samples of further keys are counted and dropped (100000)", WHOLE,
-     AT(keys), 1, 1e8},
+     OPTION_TEXT, AT(key), 0, 0},
+    {"keys", "N", "maximum number of keys; samples of further keys are counted and dropped (100000)",
+     OPTION_WHOLE, AT(keys), 1, 1e8},
     {"features", "A,B,...", "the features of every sample, in this order; others are counted and dropped",
-     TEXT, AT(features), 0, 0},
+     OPTION_TEXT, AT(features), 0, 0},
     {"join", "HOW",
      "each: a sample for each message, with the last values of the other sensors; all: one when "
      "every sensor has a new value; SECONDS: one a period (each)",
-     TEXT, AT(join), 0, 0},
-    {"stale", "SECONDS", "a value older than this is sent as missing; 0: never (0)", REAL, AT(stale), 0, 1e9},
+     OPTION_TEXT, AT(join), 0, 0},
+    {"stale", "SECONDS", "a value older than this is sent as missing; 0: never (0)", OPTION_REAL, AT(stale),
+     0, 1e9},
     {"ts", "KEY",
-     "key of the time stamp in JSON objects: seconds, milliseconds or ISO 8601 (time of arrival)", TEXT,
-     AT(ts_key), 0, 0},
-    {"id", "KEY", "key of the sample's id in JSON objects (none)", TEXT, AT(id_key), 0, 0},
+     "key of the time stamp in JSON objects: seconds, milliseconds or ISO 8601 (time of arrival)",
+     OPTION_TEXT, AT(ts_key), 0, 0},
+    {"id", "KEY", "key of the sample's id in JSON objects (none)", OPTION_TEXT, AT(id_key), 0, 0},
     {.text = "svmstream:"},
-    {"in", "ADDRESS", "its `in` (tcp://127.0.0.1:5555)", TEXT, AT(in), 0, 0},
-    {"out", "ADDRESS", "its `out` (tcp://127.0.0.1:5556)", TEXT, AT(out), 0, 0},
-    {"curve", "FILE", "own CURVE keys (`svmstream curve new FILE`), if svmstream runs with --curve", TEXT,
-     AT(curve), 0, 0},
-    {"curve.server", "KEY", "its public key, or the file that holds it", TEXT, AT(curve_server), 0, 0},
-    {"no-ack", NULL, "push to `in.mode pull`: nothing is acknowledged or sent again", FLAG, AT(no_ack), 0, 0},
-    {"buffer", "N", "up to N samples wait for svmstream; then the oldest is dropped (10000)", WHOLE,
+    {"in", "ADDRESS", "its `in` (tcp://127.0.0.1:5555)", OPTION_TEXT, AT(in), 0, 0},
+    {"out", "ADDRESS", "its `out` (tcp://127.0.0.1:5556)", OPTION_TEXT, AT(out), 0, 0},
+    {"curve", "FILE", "own CURVE keys (`svmstream curve new FILE`), if svmstream runs with --curve",
+     OPTION_TEXT, AT(curve), 0, 0},
+    {"curve.server", "KEY", "its public key, or the file that holds it", OPTION_TEXT, AT(curve_server), 0, 0},
+    {"no-ack", NULL, "push to `in.mode pull`: nothing is acknowledged or sent again", OPTION_FLAG, AT(no_ack),
+     0, 0},
+    {"buffer", "N", "up to N samples wait for svmstream; then the oldest is dropped (10000)", OPTION_WHOLE,
      AT(buffer), 2, 1e8},
     {"publish", "KINDS", "events to publish: score, alert, model, bank, stats, error, or none (alert,model)",
-     TEXT, AT(publish), 0, 0},
-    {"stream", "NAME", "only the events of this stream (all at that address)", TEXT, AT(stream), 0, 0},
+     OPTION_TEXT, AT(publish), 0, 0},
+    {"stream", "NAME", "only the events of this stream (all at that address)", OPTION_TEXT, AT(stream), 0, 0},
     {"prefix", "TOPIC",
-     "topic of published events: PREFIX/STREAM/alert, for a key PREFIX/STREAM/alert/KEY (svmstream)", TEXT,
-     AT(prefix), 0, 0},
+     "topic of published events: PREFIX/STREAM/alert, for a key PREFIX/STREAM/alert/KEY (svmstream)",
+     OPTION_TEXT, AT(prefix), 0, 0},
     {.text = "Other options:"},
     {"stats", "SECONDS",
-     "log the counters every SECONDS, here and on PREFIX/adapter; 0: at the end only (60)", REAL, AT(stats),
-     0, 1e9},
+     "log the counters every SECONDS, here and on PREFIX/adapter; 0: at the end only (60)", OPTION_REAL,
+     AT(stats), 0, 1e9},
 };
-enum { ROWS = sizeof rows / sizeof rows[0] };
 
-static const char *const before = "usage: svmstream-mqtt --topic FILTER [options]\n\n"
-                                  "A bridge between an MQTT broker and `svmstream run --in.mode router`: "
-                                  "values of sensors become samples, alerts\n"
-                                  "and models become MQTT messages. A payload is a number (21.5, \"21.5\", "
-                                  "true, off) or a JSON object of numbers;\n"
-                                  "nested keys are joined by dots.\n";
+static const char before[] = "usage: svmstream-mqtt --topic FILTER [options]\n\n"
+                             "A bridge between an MQTT broker and `svmstream run --in.mode router`: "
+                             "values of sensors become samples, alerts\n"
+                             "and models become MQTT messages. A payload is a number (21.5, \"21.5\", "
+                             "true, off) or a JSON object of numbers;\n"
+                             "nested keys are joined by dots.\n";
 
-static const char *const after =
+static const char after[] =
     "\n"
     "Examples:\n"
     "  svmstream-mqtt --topic 'room/+'\n"
@@ -126,99 +116,37 @@ static const char *const after =
     "messages with QoS 1, up to its own limits. Ends on SIGINT and SIGTERM, within 2 s.\n"
     "Exit codes: 0 ended by a signal, 1 failed or samples were left over, 2 usage.\n";
 
-void mqtt_options_help(void) {
-    fputs(before, stdout);
-    for (int i = 0; i < ROWS; i++) {
-        char head[48];
-        snprintf(head, sizeof head, "--%s %s", rows[i].name ? rows[i].name : "",
-                 rows[i].argument ? rows[i].argument : "");
-        if (rows[i].name)
-            printf("  %-22s %s\n", head, rows[i].text);
-        else
-            printf("\n%s\n", rows[i].text);
-    }
-    printf("  %-22s %s\n  %-22s %s\n", "--help", "this text", "--version",
-           "the version of svmstream that it belongs to");
-    fputs(after, stdout);
-}
+/* The mistakes in a command line all end in exit code 2. */
+#define mqtt_options_wrong(...) adapter_options_wrong("svmstream-mqtt", __VA_ARGS__)
 
-__attribute__((format(printf, 1, 2))) static int mqtt_options_wrong(const char *format, ...) {
-    char text[800];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    mqtt_log("%s; --help lists the options", text);
-    return 2;
-}
-
-/* strtod serves both kinds, so 1e5 is a whole number too. Every high limit of a WHOLE lies far below 2^53,
- * where a double still holds each integer. */
-static int mqtt_options_set_number(const struct row *r, const char *text, void *field) {
-    char *end;
-    errno = 0;
-    double value = strtod(text, &end);
-    bool whole = r->type != WHOLE || value == floor(value);
-    /* isfinite is needed: nan passes both range tests, as every comparison with it is false. */
-    if (end == text || *end || errno || !isfinite(value) || value < r->low || value > r->high || !whole)
-        return mqtt_options_wrong("--%s takes %s from %g to %g, not %s", r->name,
-                                  r->type == WHOLE ? "a whole number" : "a number", r->low, r->high, text);
-    if (r->type == WHOLE)
-        *(int64_t *)field = (int64_t)value;
-    else
-        *(double *)field = value;
-    return 0;
-}
-
-/* Stores a value by the type of its row. A topic is added to a list, everything else replaces what was
- * there. */
-static int mqtt_options_set(struct options *o, const struct row *r, const char *value) {
-    void *field = (char *)o + r->at;
-    const bool topic = r->type == TOPIC;
-    if (!*value && !topic)
-        return mqtt_options_wrong("--%s needs a value", r->name);
+/* Each --topic adds to those given before. */
+static int mqtt_options_topic(void *options, const struct adapter_option *row, const char *value) {
+    struct options *o = options;
+    (void)row;
     /* The library's check lets an empty filter pass; MQTT demands at least one character. */
-    if (topic && (mosquitto_sub_topic_check(value) != MOSQ_ERR_SUCCESS || !*value))
+    if (mosquitto_sub_topic_check(value) != MOSQ_ERR_SUCCESS || !*value)
         return mqtt_options_wrong(
             "--topic %s is not a topic filter: + stands for a whole level, # for all that follow, at the end",
             value);
-    if (topic && o->topics == TOPICS_MAX)
-        return mqtt_options_wrong("--topic is given more than 64 times");
-    if (r->type == WHOLE || r->type == REAL)
-        return mqtt_options_set_number(r, value, field);
-    /* Values are not copied: argv outlives the options. */
-    *(topic ? &o->topic[o->topics++] : (const char **)field) = value;
+    if (o->topics == TOPICS_MAX)
+        return mqtt_options_wrong("--topic is given more than %d times", TOPICS_MAX);
+    o->topic[o->topics++] = value;
     return 0;
 }
 
-/* One option at argv[*i]; *i is moved to its value. */
-static int mqtt_options_take(struct options *o, int argc, char *const *argv, int *i) {
-    const char *word = argv[*i], *equals = strchr(word, '=');
-    if (strcmp(word, "-t") == 0)
-        word = "--topic";
-    if (strncmp(word, "--", 2) != 0)
-        return mqtt_options_wrong("%s is not an option", word);
-    size_t length = equals ? (size_t)(equals - word) - 2 : strlen(word + 2);
-    const struct row *r = NULL;
-    for (int k = 0; k < ROWS; k++)
-        if (rows[k].name && strlen(rows[k].name) == length && memcmp(rows[k].name, word + 2, length) == 0)
-            r = &rows[k];
-    /* A likely slip that deserves more than "not an option": the command line is public to every process
-     * listing. */
-    if (!r && strncmp(word, "--password", 10) == 0)
-        return mqtt_options_wrong(
-            "a password on the command line is visible to every user: put it into a file and name that with "
-            "--password-file");
-    if (!r)
-        return mqtt_options_wrong("%s is not an option", word);
-    if (r->type == FLAG && equals)
-        return mqtt_options_wrong("--%s takes no value", r->name);
-    if (r->type == FLAG)
-        return *((bool *)o + r->at) = true, 0;
-    if (!equals && *i + 1 >= argc)
-        return mqtt_options_wrong("--%s needs a value: %s", r->name, r->argument);
-    return mqtt_options_set(o, r, equals ? equals + 1 : argv[++*i]);
-}
+static const struct adapter_command mqtt_command = {
+    .program = "svmstream-mqtt",
+    .options = rows,
+    .count = sizeof rows / sizeof rows[0],
+    .column = 22,
+    .before = before,
+    .after = after,
+    .letter = "-t",
+    .letter_name = "topic",
+    .secret = "password",
+    .secret_text = "a password on the command line is visible to every user: put it into a file and name "
+                   "that with --password-file",
+    .own = mqtt_options_topic};
 
 /* svi_topic_name is the one list of kinds: a new kind needs nothing here but the words of the message below.
  */
@@ -314,7 +242,7 @@ static int read_keys(struct options *o) {
 
 /* What this adapter is called at the broker, and the topics that must not meet. */
 static int read_names(struct options *o) {
-    /* n > 0: mqtt_options_set refuses an empty value. MQTT reserves topics that begin with $ for the
+    /* n > 0: adapter_options_read refuses an empty value. MQTT reserves topics that begin with $ for the
      * broker. */
     size_t n = strlen(o->prefix);
     if (mosquitto_pub_topic_check(o->prefix) != MOSQ_ERR_SUCCESS || o->prefix[n - 1] == '/' ||
@@ -377,7 +305,7 @@ static int mqtt_options_complete(struct options *o) {
     return code;
 }
 
-int mqtt_options_read(struct options *o, int argc, char *const *argv, enum wish *wish) {
+int mqtt_options_read(struct options *o, int argc, char *const *argv, bool *done) {
     *o = (struct options){.host = "localhost",
                           .join = "each",
                           .in = "tcp://127.0.0.1:5555",
@@ -387,19 +315,8 @@ int mqtt_options_read(struct options *o, int argc, char *const *argv, enum wish 
                           .keys = 100000,
                           .buffer = 10000,
                           .stats = 60};
-    *wish = WISH_RUN;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            *wish = WISH_HELP;
-        else if (strcmp(argv[i], "--version") == 0)
-            *wish = WISH_VERSION;
-        if (*wish != WISH_RUN)
-            return 0;
-        int code = mqtt_options_take(o, argc, argv, &i);
-        if (code)
-            return code;
-    }
-    return mqtt_options_complete(o);
+    const int code = adapter_options_read(&mqtt_command, o, argc, argv, done);
+    return code || *done ? code : mqtt_options_complete(o);
 }
 
 /* Safe after any failure: mqtt_options_read starts from zeros, so what was never made is NULL. */

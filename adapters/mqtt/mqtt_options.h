@@ -42,13 +42,9 @@ struct options {
     struct svi_identity identity; /* for both sockets; off without --curve */
 };
 
-enum wish { WISH_RUN, WISH_HELP, WISH_VERSION };
-
-/* 0; 2: the command line is wrong; 1: a file cannot be read; both are reported. options_clear in any case.
- */
-int mqtt_options_read(struct options *o, int argc, char *const *argv, enum wish *wish);
+/* 0; 2: the command line is wrong; 1: a file cannot be read; both are reported. mqtt_options_clear in any
+ * case. *done: --help or --version was answered, and nothing is to be run. */
+int mqtt_options_read(struct options *o, int argc, char *const *argv, bool *done);
 void mqtt_options_clear(struct options *o);
-
-void mqtt_options_help(void); /* on standard output */
 
 #endif
