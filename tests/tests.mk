@@ -19,9 +19,9 @@ LLD      := $(if $(shell command -v ld.lld),-fuse-ld=lld)
 TEST_LD   = $(if $(WRAP),,$(LLD))
 TEST_RUN  = $(wildcard tests/structure/test_* tests/cli/test_*) $(FAULT_RUN)
 # What runs nothing that a sanitizer sees, or has no room for one: in the plain build only. So are the sessions of the pages and of README,
-# whose commands have tests of their own, the recordings, power cuts, which try what is on the disk, and what a browser and Prometheus see.
+# whose commands have tests of their own, the recordings, power cuts, which try what is on the disk, and what a browser, Node and Prometheus see.
 PLAIN_RUN = $(wildcard tests/structure/test_*) $(addprefix tests/fault/test_,simulator powercut) \
-            $(addprefix tests/cli/test_,address_space memory pages readme recorded manual http_page http_metrics config.sh examples.sh install.sh)
+            $(addprefix tests/cli/test_,address_space memory pages readme recorded manual node http_page http_metrics config.sh examples.sh install.sh)
 # Programs that make the n-th allocation fail, or count them, take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@)$(findstring key_memory,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_alloc_plain$(comma)--wrap=svi_realloc$(comma)--wrap=svi_realloc_plain)$(if $(findstring key_memory,$@),$(comma)--wrap=svi_free)
 comma    := ,
