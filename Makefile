@@ -18,9 +18,10 @@ PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-
            libjansson-dev zlib1g-dev libxxhash-dev liblmdb-dev libcmocka-dev clang lld libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime valgrind \
-           libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl prometheus chromium
+           libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl prometheus chromium \
+           python3-dev python3-cffi python3-build python3-venv python3-pytest mypy python3-pandas python3-sklearn
 # What `make bench` needs besides: the peers it compares with.
-BENCH_PACKAGES = g++ libdlib-dev liblinear-dev python3-sklearn wrk
+BENCH_PACKAGES = g++ libdlib-dev liblinear-dev wrk
 
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wpedantic -Werror
@@ -126,6 +127,26 @@ $(BUILD)/svmstream-http: $(HTTP_OBJ) $(ADAPTER_OBJ) $(LIB_A)
 
 libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so
 
+# ---- the Python package: setup.py builds it wherever it is built; here from the library of this folder
+
+PY_FILES = $(wildcard adapters/python/*.* adapters/python/svmstream/*)
+PY_BUILD = SVMSTREAM_LIBRARY="$(abspath $(LIB_A))" SVMSTREAM_INCLUDE="$(abspath include)" SVMSTREAM_LIBS="$(LDLIBS_LIB)" CC="$(CC)"
+
+$(BUILD)/python/built: $(LIB_A) $(wildcard include/svmstream/*.h) $(PY_FILES)
+	@mkdir -p $(@D)
+	@rm -f $(@D)/svmstream/*.py*
+	$(call say,PY,$@)cd adapters/python && $(PY_BUILD) PYTHONWARNINGS=ignore $(PYTHON) setup.py -q build --build-base $(abspath $(BUILD)/obj/python) --build-lib $(abspath $(@D))
+	@touch $@
+
+python: $(BUILD)/python/built ## the Python package, importable with PYTHONPATH=build/python (to install it: pip install adapters/python)
+
+# What an sdist carries to build the library, and what that is linked with: for adapters/python/build_native.py.
+library-files:
+	@printf '%s\n' Makefile $(sort $(LIB_SRC) $(wildcard include/svmstream/*.h $(patsubst %,%*.h,$(sort $(dir $(LIB_SRC))))))
+
+library-flags:
+	@echo '$(LDLIBS_LIB)'
+
 # ---- packages
 
 deps: ## install missing Debian packages (never asks; nothing to do = nothing done)
@@ -150,10 +171,10 @@ $(BUILD)/examples/%: examples/%.c $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) -Iinclude -std=c11 $(WARN) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d $< $(LIB_A) -lzmq $(LDLIBS_LIB) -o $@
 
-# ---- tests, fault runs and measurements have their rules beside them
+# ---- tests, fault runs and measurements have their rules beside them; an sdist of the package for Python has none
 
 RULES = tests/tests.mk tests/fault/fault.mk tests/bench/bench.mk
-include $(RULES)
+-include $(RULES)
 
 format: ## clang-format over all C sources
 	clang-format -i $(shell git ls-files '*.c' '*.h')
@@ -200,6 +221,6 @@ clean: ## removes all build folders
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile $(RULES) | expand -t 20
 
-.PHONY: always all libs deps deps-bench demo examples format install uninstall clean help
+.PHONY: always all libs python library-files library-flags deps deps-bench demo examples format install uninstall clean help
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(ADAPTER_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)

@@ -17,10 +17,12 @@ TEST_A    = $(BUILD)/tests.a
 # So does a faster linker, where there is one; not with --wrap, which for lld takes in calls from where the function itself is, too.
 LLD      := $(if $(shell command -v ld.lld),-fuse-ld=lld)
 TEST_LD   = $(if $(WRAP),,$(LLD))
-TEST_RUN  = $(wildcard tests/structure/test_* tests/cli/test_*) $(FAULT_RUN)
+TEST_RUN  = $(wildcard tests/structure/test_* tests/cli/test_*) $(FAULT_RUN) $(PYTHON_RUN)
+PYTHON_RUN = $(wildcard adapters/python/tests/test_*.py)
 # What runs nothing that a sanitizer sees, or has no room for one: in the plain build only. So are the sessions of the pages and of README,
 # whose commands have tests of their own, the recordings, power cuts, which try what is on the disk, and what a browser, Node and Prometheus see.
-PLAIN_RUN = $(wildcard tests/structure/test_*) $(addprefix tests/fault/test_,simulator powercut) \
+# The package for Python is built by the plain build alone; what it calls has tests in C, and memcheck runs it (test_memory.py).
+PLAIN_RUN = $(wildcard tests/structure/test_*) $(PYTHON_RUN) $(addprefix tests/fault/test_,simulator powercut) \
             $(addprefix tests/cli/test_,address_space memory pages readme recorded manual node http_page http_metrics config.sh examples.sh install.sh)
 # Programs that make the n-th allocation fail, or count them, take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@)$(findstring key_memory,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_alloc_plain$(comma)--wrap=svi_realloc$(comma)--wrap=svi_realloc_plain)$(if $(findstring key_memory,$@),$(comma)--wrap=svi_free)
@@ -49,8 +51,12 @@ warned: $(LIB_OBJ) $(APP_OBJ) $(MQTT_OBJ) $(HTTP_OBJ) $(ADAPTER_OBJ) $(WARN_SRC:
 warnings: deps ## clang's warnings for all sources, without building
 	$(SUBMAKE) BUILD=build-clang CC=clang CFLAGS=-fsyntax-only warned
 
+# Where cffi or Python's headers are absent, the tests of the package say so and are skipped.
+python-if-possible: libs
+	@! tests/pytest --check || $(MAKE) --no-print-directory -s python
+
 # The long ones first: at the end no row waits for the other.
-test-run: all libs tests examples
+test-run: all libs tests examples $(if $(RUN_FLAGS),,python-if-possible)
 	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $(TEST_BIN)
 
 test: deps ## build and run all tests (some 4 minutes on 2 cores)
@@ -120,4 +126,4 @@ metrics: ## figures of the source: function lengths, nesting, layers, exports
 	$(SUBMAKE) all libs
 	@$(PYTHON) tests/metrics $(BUILD)
 
-.PHONY: tests warned warnings test-run test asan tsan fuzz-targets fuzz fuzz-afl coverage oracle metrics
+.PHONY: tests python-if-possible warned warnings test-run test asan tsan fuzz-targets fuzz fuzz-afl coverage oracle metrics
