@@ -4,8 +4,9 @@ Errors are exceptions by code, with the sentence: see `svmstream.errors`.
 """
 from __future__ import annotations
 
-from . import errors
+from . import datasets, errors
+from .evaluation import evaluate
 from ._library import ffi as _ffi, lib as _lib
 
-__all__ = ["errors"]
+__all__ = ["datasets", "errors", "evaluate"]
 __version__: str = _ffi.string(_lib.svs_version()).decode()
