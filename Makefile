@@ -130,19 +130,20 @@ libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so
 # ---- the Python package: setup.py builds it wherever it is built; here from the library of this folder
 
 PY_FILES = $(wildcard adapters/python/*.* adapters/python/svmstream/*)
-PY_BUILD = SVMSTREAM_LIBRARY="$(abspath $(LIB_A))" SVMSTREAM_INCLUDE="$(abspath include)" SVMSTREAM_LIBS="$(LDLIBS_LIB)" CC="$(CC)"
+PY_BUILD = SVMSTREAM_LIBRARY="$(abspath $(LIB_A))" SVMSTREAM_INCLUDE="$(abspath include)" SVMSTREAM_LIBS="$(LDLIBS_LIB)" CC="$(CC)" \
+           PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX="$(abspath $(BUILD)/obj/python)"
 
 $(BUILD)/python/built: $(LIB_A) $(wildcard include/svmstream/*.h) $(PY_FILES)
 	@mkdir -p $(@D)
 	@rm -f $(@D)/svmstream/*.py*
-	$(call say,PY,$@)cd adapters/python && $(PY_BUILD) PYTHONWARNINGS=ignore $(PYTHON) setup.py -q build --build-base $(abspath $(BUILD)/obj/python) --build-lib $(abspath $(@D))
+	$(call say,PY,$@)cd adapters/python && $(PY_BUILD) $(PYTHON) setup.py -q build --build-base $(abspath $(BUILD)/obj/python) --build-lib $(abspath $(@D))
 	@touch $@
 
 python: $(BUILD)/python/built ## the Python package, importable with PYTHONPATH=build/python (to install it: pip install adapters/python)
 
 # What an sdist carries to build the library, and what that is linked with: for adapters/python/build_native.py.
 library-files:
-	@printf '%s\n' Makefile $(sort $(LIB_SRC) $(wildcard include/svmstream/*.h $(patsubst %,%*.h,$(sort $(dir $(LIB_SRC))))))
+	@printf '%s\n' Makefile $(sort $(LIB_SRC) $(wildcard include/svmstream/*.h src/*/*.h))
 
 library-flags:
 	@echo '$(LDLIBS_LIB)'

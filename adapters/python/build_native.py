@@ -9,6 +9,7 @@ no change here. The library is looked for in this order:
 3. The sources: those of the project around this folder, or those that the sdist carries in `native`. They are
    compiled by the project's Makefile, whose list of sources and flags is the only one.
 """
+import contextlib
 import os
 import re
 import shlex
@@ -17,6 +18,7 @@ import tempfile
 
 from cffi import FFI
 
+MODULE = "svmstream._native"
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROJECT = os.path.normpath(os.path.join(HERE, "..", ".."))
 CARRIED = os.path.join(HERE, "native")
@@ -79,7 +81,8 @@ def installed():
 def built():
     """The same three, of the library compiled here."""
     folder = os.environ.get("SVMSTREAM_BUILD_DIR") or os.path.join(source_tree(), "build")
-    make("-j%d" % (os.cpu_count() or 1), "BUILD=" + folder, os.path.join(folder, "libsvmstream.a"))
+    # The project refuses every warning; another compiler may have more of them.
+    make("-j%d" % (os.cpu_count() or 1), "WARN=-w", "BUILD=" + folder, os.path.join(folder, "libsvmstream.a"))
     return (os.path.join(folder, "libsvmstream.a"), os.path.join(source_tree(), "include"),
             make("library-flags").split())
 
@@ -115,13 +118,17 @@ def declarations(include):
     return "\n".join([preprocess(include), *numbers, CALLBACKS])
 
 
-def ffibuilder():
-    """What setup.py asks for: the module, ready to be compiled."""
+def prepare(extension, folder):
+    """Completes setuptools' extension: its C source, written into `folder` unless it is there, and what it is linked with."""
     archive, include, libs = library()
     builder = FFI()
     builder.cdef(declarations(include))
-    builder.set_source(
-        "svmstream._native", '#include "svmstream/svmstream.h"\n', include_dirs=[include],
-        extra_objects=[archive], extra_link_args=[*libs, "-Wl,--exclude-libs,ALL"], depends=[archive],
-        extra_compile_args=["-fvisibility=hidden"])
-    return builder
+    builder.set_source(MODULE, '#include "svmstream/svmstream.h"\n')
+    source = os.path.join(folder, MODULE + ".c")
+    os.makedirs(folder, exist_ok=True)
+    with contextlib.redirect_stdout(None):  # it says whether the source changed
+        builder.emit_c_code(source)
+    extension.sources, extension.depends, extension.extra_objects = [source], [archive], [archive]
+    extension.include_dirs = [include]
+    extension.extra_compile_args = ["-fvisibility=hidden"]
+    extension.extra_link_args = [*libs, "-Wl,--exclude-libs,ALL"]

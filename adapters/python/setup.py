@@ -4,11 +4,21 @@ An sdist carries what `make libs` needs (see build_native.py), so it builds wher
 import os
 import sys
 
-from setuptools import setup
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import build_native  # noqa: E402
+
+
+class NativeModule(build_ext):
+    """Makes the C source of the extension, and the library where there is none, when the extension is built: not
+    for an sdist or for metadata, as the keyword cffi_modules would."""
+
+    def build_extension(self, ext):
+        build_native.prepare(ext, self.build_temp)
+        super().build_extension(ext)
 
 
 class SourceDistribution(sdist):
@@ -24,8 +34,8 @@ class SourceDistribution(sdist):
 
 setup(
     version=build_native.version(),
-    cffi_modules=["build_native.py:ffibuilder"],
-    cmdclass={"sdist": SourceDistribution},
+    ext_modules=[Extension(build_native.MODULE, [], py_limited_api=True)],
+    cmdclass={"build_ext": NativeModule, "sdist": SourceDistribution},
     # The extension uses the limited C API: one wheel serves every Python from 3.9 on.
     options={"bdist_wheel": {"py_limited_api": "cp39"}},
     zip_safe=False,
