@@ -28,12 +28,14 @@ WARN     = -Wall -Wextra -Wpedantic -Werror
 CPPFLAGS_ALL = -Iinclude -Isrc -D_GNU_SOURCE $(CPPFLAGS)
 CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno -ffp-contract=off $(CFLAGS)
 # OpenBLAS first: at every start it looks up 14,000 symbols of its own, in the libraries in this order.
-LDLIBS_LIB   = -lopenblas -lmsgpackc -lz -lxxhash -lm
-LDLIBS_ALL   = $(LDLIBS_LIB) -lzmq -lyaml -llmdb -lpthread
+LDLIBS_LIB   = -lopenblas -lmsgpackc -lz -lxxhash -lyaml -llmdb -lpthread -lm
+LDLIBS_ALL   = $(LDLIBS_LIB) -lzmq
 LDLIBS_HTTP  = -lmicrohttpd -lgnutls -lsqlite3 -ljansson -lzmq -lmsgpackc -lz -lm -lpthread
 
-LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg trees data features learner solver novelty wire formats store))) $(wildcard src/client/outbox*.c)
-APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,quality config alerts bank refit engine fleet state net client server report cli))))
+# Of the reports the library has those of figures: the others read journals and draw.
+LIB_REPORT := $(patsubst %,src/report/%.c,quality_report class_report)
+LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg trees data features learner solver novelty quality wire formats store config alerts bank refit engine fleet library))) $(wildcard src/client/outbox*.c) $(LIB_REPORT)
+APP_SRC := $(filter-out src/client/outbox% $(LIB_REPORT),$(wildcard $(addprefix src/,$(addsuffix /*.c,state net client server report cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))

@@ -255,7 +255,7 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     else if (code == SVS_OK && keys)
         svi_key_quality_print(keys, cli_integer(e->args, "limit"), cli_integer(e->args, "rows"));
     else if (code == SVS_OK)
-        svi_quality_report_print(&report);
+        svi_quality_report_print(&report, stdout);
     svi_key_quality_free(&keys);
     return code;
 }

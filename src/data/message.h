@@ -73,6 +73,7 @@ struct svi_message {
     svs_value src;    /* SVS_NONE or SVS_STR */
     svs_value key;    /* of a row of text: SVS_NONE, or SVS_STR of at most SVS_KEY_MAX bytes */
     int64_t n;        /* -1 = none */
+    int removed;      /* set by the engine when it has taken a forget: samples removed */
 };
 
 /* Resets the message to an empty sample with x as its row. Field by field: compilers clear a whole structure

@@ -875,7 +875,7 @@ static svs_code engine_take(struct svi_engine *e, struct svi_message *m, double 
         e->time = m->ts;
         e->by_arrival = false;
     }
-    return m->op == SVI_LABEL ? engine_label(e, m->id, m->y, err) : engine_forget(e, m->id, NULL, err);
+    return m->op == SVI_LABEL ? engine_label(e, m->id, m->y, err) : engine_forget(e, m->id, &m->removed, err);
 }
 
 /* Refuses an element: restores the schema, the only thing that decoding changes, and publishes the error. */

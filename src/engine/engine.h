@@ -77,7 +77,8 @@ void svi_engine_reset(svi_engine *e);
  * classes are, the figures of the quality do. SVS_UNAVAILABLE: without a window it is not known what is held;
  * SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_engine_prune(svi_engine *e, svs_error *err);
-int svi_engine_classes(const svi_engine *e); /* number of classes now */
+int svi_engine_classes(const svi_engine *e);                /* number of classes now */
+svs_value svi_engine_class(const svi_engine *e, int index); /* SVS_NONE: there is no such class */
 
 /* Publishes the present model, if its version has changed since the last time, or `force`. */
 void svi_engine_publish_model(svi_engine *e, bool force);
@@ -116,7 +117,9 @@ struct svi_scored {
     const svs_value *classes;
     int class_count;
     svs_value yhat;
-    double *scores; /* owned; `rows` values */
+    int predicted;  /* index of yhat among the classes; -1: none */
+    double *scores; /* owned, unless it is of a struct svi_scoring; `rows` values */
+    bool borrowed;  /* it is */
     int rows;
     const double *proba; /* by class, in the block of scores */
     int proba_count;     /* 0: none */
@@ -130,6 +133,20 @@ struct svi_scored {
 svs_code svi_engine_score(svi_engine *e, struct svi_envelope *env, bool began, struct svi_scored *out,
                           svs_error *err);
 void svi_scored_clear(struct svi_scored *s);
+
+/* Buffers of a series of rows that are scored with one model. Zero-initialised is empty. */
+struct svi_scoring {
+    bool ready; /* `model` is the present one; its owner sets it to false when the engine may have changed */
+    svs_model model;
+    double *x, *scores; /* owned */
+    int x_capacity, scores_capacity;
+};
+void svi_scoring_clear(struct svi_scoring *w);
+
+/* svi_engine_score for a decoded row: cells, or x in the row of svi_engine_schema. out->scores belongs to *w
+ * and is valid until the next row; svi_scored_clear frees out->made only. */
+svs_code svi_engine_score_row(svi_engine *e, struct svi_message *m, bool began, struct svi_scoring *w,
+                              struct svi_scored *out, svs_error *err);
 
 /* Assesses values of C by leaving out each sample that the online model holds (svs_learner_tune). SVS_LIMIT:
  * it would take more than `max_cost` multiplications. SVS_UNAVAILABLE, with the reason: method none or auto,

@@ -64,6 +64,14 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
         e->sink(e->user, event);
 }
 
+static void publish_unnumbered(struct svi_engine *e, struct svi_event *event) {
+    svi_engine_settle(e);
+    event->stream = e->s->stream;
+    event->epoch = e->epoch;
+    event->seq = 0;
+    e->sink(e->user, event);
+}
+
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                     struct svi_score *score) {
     struct svi_event *event = &score->event;
@@ -115,6 +123,11 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score,
         svi_reply_scores_event(score->reply, event);
     if (!score->published)
         return;
+    event->as.score.predicted = classed ? score->predicted : -1;
+    if (e->common->scores_unnumbered) {
+        publish_unnumbered(e, event);
+        return;
+    }
     e->kept[SVI_KEPT_PUBLISHED_SCORES]++;
     svi_publish(e, event);
 }

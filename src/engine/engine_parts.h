@@ -25,11 +25,13 @@ struct svi_engine_common {
     bool keys_allowed;        /* elements may name a key, by which their engine was found */
     bool sink_numbers_alerts; /* the sink numbers alert events; the engine gives them no seq */
     bool muted;               /* the sink drops all events, so content made only for readers is left out */
-    bool score_all;          /* every accepted sample has a score event, whatever the setting `scores` says */
-    int64_t mark;            /* copied to score events: number of the input row that they belong to */
-    struct svi_units *units; /* of the columns; NULL: not kept */
-    double policies;         /* number of engines that share alert.budget; 0: it is not shared */
-    double asked;            /* common factor of their alert levels */
+    bool score_all;         /* every accepted sample has a score event, whatever the setting `scores` says */
+    bool scores_unnumbered; /* score events go to the sink without a number, and are not counted as published:
+                               the state does not depend on which scores are wanted */
+    int64_t mark;           /* copied to score events: number of the input row that they belong to */
+    struct svi_units *units;       /* of the columns; NULL: not kept */
+    double policies;               /* number of engines that share alert.budget; 0: it is not shared */
+    double asked;                  /* common factor of their alert levels */
     const struct svi_mutes *mutes; /* of all engines; NULL: there are none */
 };
 

@@ -15,6 +15,10 @@ int svi_engine_classes(const svi_engine *e) {
     return svs_learner_class_count(e->learner);
 }
 
+svs_value svi_engine_class(const svi_engine *e, int index) {
+    return index >= 0 && index < svi_engine_classes(e) ? svs_learner_class(e->learner, index) : svs_none();
+}
+
 static int flags_missing(const bool *flags, int n) {
     int missing = 0;
     for (int i = 0; i < n; i++)

@@ -17,57 +17,66 @@ static int engine_score_known(const struct svi_engine *e, const struct svi_messa
     return m->d < e->schema.shape.d ? m->d : e->schema.shape.d;
 }
 
-/* A copy of the row, as wide as the wider of the model (d) and the novelty model, with 0 where the sample has
- * no value. NULL: no memory. Owner: the caller. */
-static double *engine_score_widen(const struct svi_engine *e, const struct svi_message *m, int d) {
+/* Values of a copy of the row: the wider of the model (d) and the novelty model, or the sample. */
+static size_t engine_score_width(const struct svi_engine *e, const struct svi_message *m, int d) {
     const int capacity = d > e->novelty->rows.d ? d : e->novelty->rows.d, known = engine_score_known(e, m);
-    double *x = svi_alloc_array((size_t)(capacity > known ? capacity : known) + 1, sizeof *x);
-    if (x)
-        memcpy(x, m->x, (size_t)known * sizeof *x);
-    return x;
+    return (size_t)(capacity > known ? capacity : known) + 1;
 }
 
-static svs_code engine_score_score(struct svi_engine *e, const struct svi_message *m, struct svi_scored *out,
-                                   svs_error *err) {
-    svs_model model;
-    SVI_TRY(svi_engine_weights(e, &model, err));
-    /* The row is scored as it is: outliers are not clipped, though the stream would clip them. */
-    double *x = engine_score_widen(e, m, model.d),
-           *scores = svi_alloc_array((size_t)(model.rows + model.class_count) + 1, sizeof *scores);
+/* x: the copy, engine_score_width values; scores: model->rows + model->class_count + 1 values. */
+static void engine_score_score(struct svi_engine *e, const struct svi_message *m, const svs_model *model,
+                               double *x, double *scores, struct svi_scored *out) {
+    const int known = engine_score_known(e, m);
+    /* The row is scored as it is: outliers are not clipped, though the stream would clip them. Where the
+     * sample has no value the copy is 0. */
+    memcpy(x, m->x, (size_t)known * sizeof *x);
+    memset(x + known, 0, (engine_score_width(e, m, model->d) - (size_t)known) * sizeof *x);
     /* A feature that this sample would reassign still has the weight of the old value. */
-    for (int i = 0; x && i < e->schema.renewed_count; i++)
+    for (int i = 0; i < e->schema.renewed_count; i++)
         x[e->schema.renewed[i].feature] = 0;
-    if (x && scores && model.d > 0) {
+    if (model->d > 0) {
         /* The scores of method auto come from a bank of learners, not from the weights in `model`. */
-        if (model.elsewhere)
+        if (model->elsewhere)
             (e->bank ? svi_engine_bank_peek : svi_engine_stack_peek)(e, x, scores);
         else
-            svs_model_scores(&model, x, scores);
-        out->proba = scores + model.rows;
-        const int class = svi_quality_stage_peek(&e->quality_stage, e->learner, &model, scores,
-                                                 scores + model.rows, &out->proba_count);
-        out->yhat = class >= 0                  ? model.classes[class]
+            svs_model_scores(model, x, scores);
+        out->proba = scores + model->rows;
+        out->predicted = svi_quality_stage_peek(&e->quality_stage, e->learner, model, scores,
+                                                scores + model->rows, &out->proba_count);
+        out->yhat = out->predicted >= 0         ? model->classes[out->predicted]
                     : e->s->task == SVS_REGRESS ? svs_real(scores[0])
                                                 : svs_none();
     }
     double ends[2];
-    out->ranged = x && scores && model.d > 0 && svi_quality_stage_ends(&e->quality_stage, ends);
+    out->ranged = model->d > 0 && svi_quality_stage_ends(&e->quality_stage, ends);
     if (out->ranged)
         svi_interval_around(ends, scores[0], svi_learner_leverage(e->learner, x), out->interval);
     /* After the scores, which need a replacement: novelty leaves missing values out. */
-    for (int j = 0; x && m->gaps && j < engine_score_known(e, m); j++)
+    for (int j = 0; m->gaps && j < known; j++)
         x[j] = m->gaps[j] ? NAN : x[j];
     /* With lags a novelty row consists of several samples, and a single one has no predecessors. */
-    out->judged = x && e->novelty->on && e->novelty->detector && e->novelty->lags == 1 &&
+    out->judged = e->novelty->on && e->novelty->detector && e->novelty->lags == 1 &&
                   svi_detector_peek(e->novelty->detector, x, &out->novelty, &out->p);
-    svi_free(x);
     out->scores = scores;
-    out->rows = e->s->method == SVI_METHOD_NONE ? 0 : model.rows;
-    out->classes = model.classes;
-    out->class_count = model.class_count;
+    out->rows = e->s->method == SVI_METHOD_NONE ? 0 : model->rows;
+    out->classes = model->classes;
+    out->class_count = model->class_count;
     out->classed = e->s->method != SVI_METHOD_NONE && e->s->task == SVS_CLASSIFY;
-    out->version = model.version;
-    out->bank = model.elsewhere;
+    out->version = model->version;
+    out->bank = model->elsewhere;
+}
+
+static svs_code engine_score_once(struct svi_engine *e, const struct svi_message *m, struct svi_scored *out,
+                                  svs_error *err) {
+    svs_model model;
+    SVI_TRY(svi_engine_weights(e, &model, err));
+    double *x = svi_alloc_array(engine_score_width(e, m, model.d), sizeof *x),
+           *scores = svi_alloc_array((size_t)(model.rows + model.class_count) + 1, sizeof *scores);
+    if (x && scores)
+        engine_score_score(e, m, &model, x, scores, out);
+    else
+        svi_free(scores);
+    svi_free(x);
     return x && scores ? SVS_OK : svi_fail_memory(err, "a sample to score");
 }
 
@@ -85,9 +94,20 @@ static svs_code engine_score_begin(struct svi_engine *e, const struct svi_messag
 }
 
 void svi_scored_clear(struct svi_scored *s) {
-    svi_free(s->scores);
+    if (!s->borrowed)
+        svi_free(s->scores);
     s->scores = NULL;
     svi_engine_free(&s->made);
+}
+
+/* From the decoded row to the one that the model takes. `began`: see svi_engine_score. */
+static svs_code engine_score_prepare(struct svi_engine *e, struct svi_message *m, bool began,
+                                     svs_error *err) {
+    SVI_TRY(svi_schema_calendar(&e->schema, m, isnan(m->ts) ? e->event_ts : m->ts, err));
+    if (m->missing > 0)
+        SVI_TRY(svi_engine_fill_missing(e, m, err));
+    SVI_TRY(svi_shape_fits(&e->schema.shape, m, err));
+    return began ? engine_score_begin(e, m, err) : SVS_OK;
 }
 
 svs_code svi_engine_score(svi_engine *e, struct svi_envelope *env, bool began, struct svi_scored *out,
@@ -102,15 +122,50 @@ svs_code svi_engine_score(svi_engine *e, struct svi_envelope *env, bool began, s
     if (code == SVS_OK && !m.has_x)
         code = svi_fail(err, SVS_MISSING_X, "the sample has no x");
     if (code == SVS_OK)
-        code = svi_schema_calendar(&e->schema, &m, isnan(m.ts) ? e->event_ts : m.ts, err);
-    if (code == SVS_OK && m.missing > 0)
-        code = svi_engine_fill_missing(e, &m, err);
+        code = engine_score_prepare(e, &m, began, err);
     if (code == SVS_OK)
-        code = svi_shape_fits(&e->schema.shape, &m, err);
-    if (code == SVS_OK && began)
-        code = engine_score_begin(e, &m, err);
+        code = engine_score_once(e, &m, out, err);
+    svi_schema_restore(&e->schema);
+    return code;
+}
+
+/* ---- a series of rows */
+
+void svi_scoring_clear(struct svi_scoring *w) {
+    svi_free(w->x);
+    svi_free(w->scores);
+    *w = (struct svi_scoring){0};
+}
+
+static svs_code engine_score_reserve(double **block, int *capacity, size_t count, svs_error *err) {
+    if (count <= (size_t)*capacity)
+        return SVS_OK;
+    double *wider = svi_alloc_array(count, sizeof *wider);
+    if (!wider)
+        return svi_fail_memory(err, "a sample to score");
+    svi_free(*block);
+    *block = wider;
+    *capacity = (int)count;
+    return SVS_OK;
+}
+
+svs_code svi_engine_score_row(svi_engine *e, struct svi_message *m, bool began, struct svi_scoring *w,
+                              struct svi_scored *out, svs_error *err) {
+    svi_engine_settle(e);
+    out->borrowed = true;
+    svs_code code = m->cells ? svi_schema_row(&e->schema, m, err) : SVS_OK;
     if (code == SVS_OK)
-        code = engine_score_score(e, &m, out, err);
+        code = engine_score_prepare(e, m, began, err);
+    if (code == SVS_OK && !w->ready)
+        code = svi_engine_weights(e, &w->model, err);
+    w->ready = code == SVS_OK && !began;
+    if (code == SVS_OK)
+        code = engine_score_reserve(&w->x, &w->x_capacity, engine_score_width(e, m, w->model.d), err);
+    if (code == SVS_OK)
+        code = engine_score_reserve(&w->scores, &w->scores_capacity,
+                                    (size_t)(w->model.rows + w->model.class_count) + 1, err);
+    if (code == SVS_OK)
+        engine_score_score(e, m, &w->model, w->x, w->scores, out);
     svi_schema_restore(&e->schema);
     return code;
 }

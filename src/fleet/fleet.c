@@ -484,7 +484,7 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
 
 /* Turns a row in the root's shape into one of this engine's. The columns were matched against the root, as a
  * format of rows has one header for all keys; the engine keeps its own buffer of d values. */
-static svs_code fleet_move_row(const struct svi_engine *e, struct svi_message *m, svs_error *err) {
+svs_code svi_fleet_move_row(const struct svi_engine *e, struct svi_message *m, svs_error *err) {
     double *row = e->schema.shape.row;
     if (!m->has_x || m->cells)
         return SVS_OK;
@@ -522,7 +522,7 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
     struct svi_engine *e = entry ? entry->engine : f->stream.root;
     const bool first = svi_stream_seen(&f->stream) == 0;
     if (code == SVS_OK)
-        code = fleet_move_row(e, m, err);
+        code = svi_fleet_move_row(e, m, err);
     /* The bank of all keys does not take a row that was refused here. */
     const struct svi_shared_score *said = code == SVS_OK ? svi_fleet_share_row(f, entry, m, now) : NULL;
     svi_engine_receive_shared(e, said);

@@ -280,6 +280,9 @@ struct svi_fleet {
 /* The fleet of a stream with keys; NULL: the stream has none. */
 struct svi_fleet *svi_fleet_of(svi_stream *s);
 
+/* Moves x of a decoded row to the row of the engine's schema. Codes of svi_shape_fits; SVS_NOT_SUPPORTED. */
+svs_code svi_fleet_move_row(const struct svi_engine *e, struct svi_message *m, svs_error *err);
+
 /* Always SVS_MISSING_KEY: a label (else a forget) names no key. */
 svs_code svi_fleet_fail_missing(bool labels, svs_error *err);
 
@@ -500,9 +503,11 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
 const struct svi_shared_score *svi_fleet_share_command(struct svi_fleet *f, struct svi_key_entry *entry,
                                                        const struct svi_command *c);
 
-/* What it says of a row that is only scored; nothing changes. */
+/* The score of a row that is only scored; nothing changes. */
 const struct svi_shared_score *svi_fleet_shared_peek(svi_stream *s, const char *key,
                                                      const struct svi_envelope *env);
+const struct svi_shared_score *svi_fleet_shared_peek_row(svi_stream *s, const char *key,
+                                                         const struct svi_message *given);
 
 /* What it knows of a key, as bytes appended to `out`; and read from their start, which is passed over. */
 svs_code svi_key_share_pack(const struct svi_key_share *k, struct svi_bytes *out);

@@ -561,30 +561,53 @@ const struct svi_shared_score *svi_fleet_share_command(struct svi_fleet *f, stru
     return NULL;
 }
 
-/* What it says of a row that is only scored: nothing of the schema stays. */
+/* The score of a row that is only scored: nothing of the schema stays. */
+static const struct svi_shared_score *shared_peek(struct svi_fleet *f, const char *key,
+                                                  struct svi_message *m) {
+    struct svi_fleet_shared *sh = f->shared;
+    struct svi_key_entry unknown = {.hash = svi_key_hash(key, strlen(key))};
+    const struct svi_key_entry *entry = svi_key_table_find(f->table, key, strlen(key));
+    const bool good = shared_row_good(f, m, isnan(m->ts) ? f->stream.arrival : m->ts);
+    if (good) {
+        for (int i = 0; i < sh->schema.renewed_count; i++)
+            m->x[sh->schema.renewed[i].feature] = 0;
+        shared_fill(sh, entry ? entry : &unknown, m->x, m->d);
+        shared_consult(sh);
+    }
+    svi_schema_restore(&sh->schema);
+    return good ? &sh->said : NULL;
+}
+
 const struct svi_shared_score *svi_fleet_shared_peek(svi_stream *s, const char *key,
                                                      const struct svi_envelope *env) {
     struct svi_fleet *f = svi_fleet_of(s);
     struct svi_fleet_shared *sh = f->shared;
-    struct svi_key_entry unknown = {.hash = svi_key_hash(key, strlen(key))};
-    const struct svi_key_entry *entry = key[0] ? svi_key_table_find(f->table, key, strlen(key)) : NULL;
     struct svi_message m;
     svs_error err;
     if (!sh || !key[0])
         return NULL;
     struct svi_envelope copy = *env;
     copy.order = &sh->columns;
-    const bool good = svi_envelope_next(&copy, &sh->schema, &m, &err) == SVS_OK &&
-                      svi_columns_order(&sh->columns, &sh->schema, &copy, &m, &err) == SVS_OK &&
-                      m.op == SVI_LEARN && shared_row_good(f, &m, isnan(m.ts) ? s->arrival : m.ts);
-    if (good) {
-        for (int i = 0; i < sh->schema.renewed_count; i++)
-            m.x[sh->schema.renewed[i].feature] = 0;
-        shared_fill(sh, entry ? entry : &unknown, m.x, m.d);
-        shared_consult(sh);
-    }
+    if (svi_envelope_next(&copy, &sh->schema, &m, &err) == SVS_OK &&
+        svi_columns_order(&sh->columns, &sh->schema, &copy, &m, &err) == SVS_OK && m.op == SVI_LEARN)
+        return shared_peek(f, key, &m);
     svi_schema_restore(&sh->schema);
-    return good ? &sh->said : NULL;
+    return NULL;
+}
+
+const struct svi_shared_score *svi_fleet_shared_peek_row(svi_stream *s, const char *key,
+                                                         const struct svi_message *given) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    struct svi_fleet_shared *sh = f->shared;
+    struct svi_message m = *given;
+    double *row = sh ? sh->schema.shape.row : NULL;
+    if (!sh || !key[0] || (!m.cells && m.d > sh->max_features))
+        return NULL;
+    /* The row may be another schema's. */
+    if (!m.cells && m.x != row)
+        memcpy(row, m.x, (size_t)m.d * sizeof *row);
+    m.x = row;
+    return shared_peek(f, key, &m);
 }
 
 const char *svi_fleet_shared_check(struct svi_fleet *f, double error) {

@@ -209,6 +209,17 @@ static void kept_put_one(const svi_kept_alerts *k, int64_t i, struct svi_pack *p
                         history ? ring_bytes(histories, h) : NULL, history ? ring_size(histories, h) : 0);
 }
 
+int64_t svi_kept_alerts_next(const svi_kept_alerts *k, int64_t since, struct svi_bytes *out) {
+    const int64_t i = ring_after(&k->events, since);
+    struct svi_pack p;
+    if (i == k->events.count)
+        return 0;
+    out->size = 0;
+    svi_pack_begin(&p, out);
+    kept_put_one(k, i, &p);
+    return svi_pack_end(&p) == SVS_OK ? ring_number(&k->events, i) : -1;
+}
+
 void svi_kept_alerts_put(const svi_kept_alerts *k, const struct svi_alert_query *q, struct svi_pack *p) {
     const struct ring *r = &k->events;
     const int64_t since = q->since < (uint64_t)k->last ? (int64_t)q->since : k->last;

@@ -204,6 +204,10 @@ void svi_stream_score_all(svi_stream *s, bool all) {
     s->common.score_all = all;
 }
 
+void svi_stream_leave_scores_unnumbered(svi_stream *s) {
+    s->common.scores_unnumbered = true;
+}
+
 void svi_stream_mark(svi_stream *s, int64_t mark) {
     s->common.mark = mark;
 }
@@ -272,7 +276,7 @@ svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *e
     char own[SVS_KEY_MAX + 1];
     svs_code code = SVS_OK;
     svi_engine *e = NULL;
-    *out = (struct svi_scored){.yhat = svs_none()};
+    *out = (struct svi_scored){.yhat = svs_none(), .predicted = -1};
     svi_envelope_peek(env);
     const bool named = svi_element_states(&env->first, SVI_KEY_KEY);
     if (named)
@@ -292,6 +296,24 @@ svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *e
     /* The element was not read: it is passed over, so that the next one can be. */
     svi_envelope_pass(env);
     return err->code;
+}
+
+svs_code svi_stream_score_row(svi_stream *s, const char *key, struct svi_message *m, struct svi_scoring *w,
+                              struct svi_scored *out, svs_error *err) {
+    *out = (struct svi_scored){.yhat = svs_none(), .predicted = -1};
+    if (!s->keyed)
+        return svi_engine_score_row(s->root, m, false, w, out, err);
+    svi_engine *e = svi_stream_engine(s, key, err);
+    if (!e && err->code == SVS_UNKNOWN_KEY)
+        e = out->made = s->verbs->guest(s, err);
+    if (!e)
+        return err->code;
+    svi_engine_receive_shared(e, svi_fleet_shared_peek_row(s, key, m));
+    svs_code code = svi_fleet_move_row(e, m, err);
+    if (code == SVS_OK)
+        code = svi_engine_score_row(e, m, out->made, w, out, err);
+    svi_engine_receive_shared(e, NULL);
+    return code;
 }
 
 svs_code svi_stream_model_event(svi_stream *s, const char *key, svs_model *m, struct svi_event *event,

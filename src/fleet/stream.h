@@ -38,6 +38,10 @@ void svi_stream_mute(svi_stream *s, bool muted);
 /* With `all`, every accepted sample has a score event, whatever the setting `scores` says. */
 void svi_stream_score_all(svi_stream *s, bool all);
 
+/* Score events have no number (seq 0) and are not counted as published: which of them are wanted does not
+ * change the state. */
+void svi_stream_leave_scores_unnumbered(svi_stream *s);
+
 /* Sets the `mark` of further score events: the number of the input row that they belong to. */
 void svi_stream_mark(svi_stream *s, int64_t mark);
 
@@ -73,6 +77,10 @@ svs_code svi_stream_bank_event(svi_stream *s, const char *key, struct svi_bank_d
  * scored by the prior of all keys and not added. Codes of svi_stream_engine besides. */
 svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *env, struct svi_scored *out,
                           svs_error *err);
+
+/* The same for a decoded row (svi_engine_score_row). *w is of one key: rows of another one need another. */
+svs_code svi_stream_score_row(svi_stream *s, const char *key, struct svi_message *m, struct svi_scoring *w,
+                              struct svi_scored *out, svs_error *err);
 
 /* ---- apply */
 

@@ -183,7 +183,7 @@ void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit, int64
     const struct svi_quality_report *r = &k->report;
     const char *name = k->regress ? "rmse" : "accuracy";
     const struct svi_figure *f;
-    svi_quality_report_print_head(r);
+    svi_quality_report_print_head(r, stdout);
     printf("%-18s %" PRId64 "\n", "keys", svi_stream_key_count(r->stream));
     if (k->count > 0 && limit > 0)
         printf("%-*s %10s %10s %10s %8s\n", svi_key_width("key"), "key", "rows", name, "same", "alerts");

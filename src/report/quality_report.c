@@ -26,10 +26,10 @@ static const char *const classify[] = {"accuracy",
 static const char *const regress[] = {"rmse", "rmse_no_change", "rmse_mean",      "mae",
                                       "r2",   "coverage",       "interval_width", NULL};
 
-void svi_quality_report_print_head(const struct svi_quality_report *r) {
-    printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", r->rows, "refused",
-           svi_stream_refused(r->stream), "seconds", r->seconds, "rows/s",
-           r->seconds > 0 ? (double)r->rows / r->seconds : 0);
+void svi_quality_report_print_head(const struct svi_quality_report *r, FILE *to) {
+    fprintf(to, "%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", r->rows, "refused",
+            svi_stream_refused(r->stream), "seconds", r->seconds, "rows/s",
+            r->seconds > 0 ? (double)r->rows / r->seconds : 0);
 }
 
 void svi_quality_report_put_head(const struct svi_quality_report *r, struct svi_pack *p) {
@@ -43,22 +43,22 @@ void svi_quality_report_put_head(const struct svi_quality_report *r, struct svi_
 
 /* The main figure comes last. The classes are read before the figures: both are views of the engine's
  * buffers, and reading the figures invalidates the classes. */
-void svi_quality_report_print(const struct svi_quality_report *r) {
+void svi_quality_report_print(const struct svi_quality_report *r, FILE *to) {
     const struct svi_figure *f;
     const char *const *names = svi_stream_settings(r->stream)->task == SVS_REGRESS ? regress : classify;
     struct svi_class_table classes;
-    svi_quality_report_print_head(r);
+    svi_quality_report_print_head(r, to);
     svi_engine_class_table(svi_stream_root(r->stream), false, &classes);
-    svi_class_report_write(stdout, &classes, classes.count == 2 ? 1 : -1);
+    svi_class_report_write(to, &classes, classes.count == 2 ? 1 : -1);
     const int count = svi_stream_figures(r->stream, NULL, r->now, &f);
     const double alarms = svi_figure_value(f, count, "quality_alerts");
     if (alarms > 0)
-        printf("%-18s %.0f\n", "quality_alerts", alarms);
+        fprintf(to, "%-18s %.0f\n", "quality_alerts", alarms);
     for (int i = 1; names[i]; i++)
         if (!isnan(svi_figure_value(f, count, names[i])))
-            printf("%-18s %.4f\n", names[i], svi_figure_value(f, count, names[i]));
+            fprintf(to, "%-18s %.4f\n", names[i], svi_figure_value(f, count, names[i]));
     if (!isnan(svi_figure_value(f, count, names[0])))
-        printf("%s %.3f\n", names[0], svi_figure_value(f, count, names[0]));
+        fprintf(to, "%s %.3f\n", names[0], svi_figure_value(f, count, names[0]));
 }
 
 svs_code svi_quality_report_pack(const struct svi_quality_report *r, struct svi_bytes *out, svs_error *err) {

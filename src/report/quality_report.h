@@ -3,6 +3,8 @@
 #ifndef SVI_QUALITY_REPORT_H
 #define SVI_QUALITY_REPORT_H
 
+#include <stdio.h>
+
 #include "fleet/stream.h"
 
 struct svi_quality_report {
@@ -14,12 +16,12 @@ struct svi_quality_report {
 
 /* The first lines, or pairs, of every report of a file: rows, refusals, duration; as pairs also all figures
  * of the stream. */
-void svi_quality_report_print_head(const struct svi_quality_report *r);
+void svi_quality_report_print_head(const struct svi_quality_report *r, FILE *to);
 struct svi_pack;
 void svi_quality_report_put_head(const struct svi_quality_report *r, struct svi_pack *p);
 
-/* Prints the report on standard output. */
-void svi_quality_report_print(const struct svi_quality_report *r);
+/* Prints the report. */
+void svi_quality_report_print(const struct svi_quality_report *r, FILE *to);
 
 /* Appends everything in the stats and what is too long for these: every class, and the confusion matrix.
  * SVS_NO_MEMORY. */

@@ -96,6 +96,7 @@ char *svi_hash_text(const uint8_t hash[16], char out[SVI_HASH_TEXT]) {
 /* ---- writing */
 
 struct writer {
+    struct svi_bytes *to;  /* in memory instead of fd; NULL: a file */
     int fd, error;         /* error: errno of the first failure */
     size_t piece;          /* largest body of one object, bytes */
     size_t unsynced;       /* bytes written since the last flush, below WRITE_PIECE */
@@ -108,6 +109,10 @@ struct writer {
 /* After an error nothing more is written; write_unfinished reports it once, at the end. */
 static void write_bytes(struct writer *w, const void *bytes, size_t size) {
     const uint8_t *at = bytes;
+    if (w->to) {
+        w->error = w->error ? w->error : svi_bytes_append(w->to, bytes, size) == SVS_OK ? 0 : ENOMEM;
+        return;
+    }
     /* Each write ends at the next multiple of WRITE_PIECE, which is then flushed: the amount of dirty data
      * that a sync of the journal may have to wait for stays bounded. */
     while (size > 0 && !w->error) {
@@ -243,6 +248,21 @@ static svs_code check_sizes(struct writer *w, const struct svi_checkpoint *c, sv
     return svi_fail(err, SVS_TOO_LARGE,
                     "the state has %llu bytes, more than a checkpoint takes: make the window smaller",
                     (unsigned long long)bytes);
+}
+
+svs_code svi_checkpoint_encode(struct svi_checkpoint *c, struct svi_bytes *out, svs_error *err) {
+    struct writer w = {.to = out, .fd = -1, .piece = SECTION_PIECE};
+    const size_t before = out->size;
+    SVI_TRY(check_sizes(&w, c, err));
+    svi_checkpoint_hash(c);
+    svs_code code = svi_bytes_reserve(out, c->bodies.size + c->settings.size);
+    if (code == SVS_OK)
+        code = write_content(&w, c);
+    svi_bytes_clear(&w.head);
+    if (code == SVS_OK && !w.error)
+        return SVS_OK;
+    out->size = before;
+    return svi_fail_memory(err, "the bytes of a checkpoint");
 }
 
 svs_code svi_checkpoint_write(const struct svi_state_dir *dir, struct svi_checkpoint *c, int64_t *size,

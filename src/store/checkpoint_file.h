@@ -63,6 +63,10 @@ svs_code svi_checkpoint_write(const struct svi_state_dir *dir, struct svi_checkp
 svs_code svi_checkpoint_write_pieces(const struct svi_state_dir *dir, struct svi_checkpoint *c, size_t piece,
                                      int64_t *size, svs_error *err);
 
+/* Appends the bytes of such a file to `out`, for svi_checkpoint_parse. SVS_TOO_LARGE, SVS_NO_MEMORY: `out` is
+ * unchanged. */
+svs_code svi_checkpoint_encode(struct svi_checkpoint *c, struct svi_bytes *out, svs_error *err);
+
 /* Reads and verifies a checkpoint. SVS_DAMAGED with file and byte; SVS_IO; SVS_NO_MEMORY; SVS_UNAVAILABLE: it
  * has another layout. */
 svs_code svi_checkpoint_read(const struct svi_state_dir *dir, uint64_t number, struct svi_checkpoint *c,

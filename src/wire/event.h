@@ -130,7 +130,8 @@ struct svi_event {
             double alarm;        /* closeness to an alert; at 1 one may open */
             double surprise;     /* -log10 of the smallest p of all detectors */
             double anomaly;      /* of the row and its sensors together, 0 to 1 */
-            int64_t mark;        /* svi_engine_mark; not sent */
+            int64_t mark;        /* svi_stream_mark; not sent */
+            int predicted;       /* index of yhat among the classes, -1 = none; not sent */
             const uint8_t *gaps; /* [d] not 0 where x stands in for a missing value; NULL: none; not sent */
         } score;
         struct svi_alert_event alert;
