@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from . import datasets, errors
 from .evaluation import evaluate
+from .learners import ALSVM, Auto
+from .novelty import Monitor, Novelty
 from ._library import ffi as _ffi, lib as _lib
 
-__all__ = ["datasets", "errors", "evaluate"]
+__all__ = ["ALSVM", "Auto", "Monitor", "Novelty", "datasets", "errors", "evaluate"]
 __version__: str = _ffi.string(_lib.svs_version()).decode()

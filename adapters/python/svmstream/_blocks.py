@@ -1,0 +1,254 @@
+"""Many rows at once: matrices and DataFrames to svs_block, and results as arrays."""
+from __future__ import annotations
+
+import warnings
+from typing import Any, Dict, List, Mapping, Sequence
+
+import numpy as np
+
+from . import _archive, _matrix, _rows, errors
+from ._labels import NONE, LabelBlock, targets
+from ._library import failure, ffi, fill, from_value, lib
+from ._saving import Saved
+
+_NULL = ffi.NULL
+
+
+class Blocks(Saved):
+    """Learns and scores blocks, for scikit-learn's and River's methods for many rows."""
+
+    __slots__ = ()
+
+    def _frame_of(self, m: _matrix.Matrix, strict: bool) -> Any:
+        """Names for the columns of a block as a char*[], or NULL; checks them against those of the
+        stream.
+
+        strict (scikit-learn's methods): the same columns, in any order. Otherwise columns may
+        appear and be left out.
+        """
+        known = self._width()
+        own = self.columns if known else []
+        if known and not own:
+            if m.names is not None:
+                _warn(
+                    "X has feature names, but %s was fitted without feature names"
+                    % type(self).__name__
+                )
+                if m.records is not None:
+                    raise errors.WrongKindError(
+                        "X has words, but the stream has no names of columns"
+                    )
+            if m.d != known:
+                raise self._dimension(m.d, known)
+            return _NULL
+        names = m.names
+        if own and names is None:
+            if m.d != known:
+                raise self._dimension(m.d, known)
+            _warn(
+                "X does not have valid feature names, but %s was fitted with feature names"
+                % type(self).__name__
+            )
+            names = own
+        if names is None:
+            return _NULL
+        if strict and own and (len(names) != known or set(names) != set(own)):
+            self._differing(names, own)
+        return ffi.new("char *[]", [self._rows.text(name, "the column") for name in names])
+
+    def _dimension(self, d: int, known: int) -> errors.SvmstreamError:
+        return errors.WrongDimensionError(
+            "X has %d features, but %s is expecting %d features as input"
+            % (d, type(self).__name__, known)
+        )
+
+    @staticmethod
+    def _differing(names: Sequence[str], own: Sequence[str]) -> None:
+        unseen, gone = [n for n in names if n not in own], [n for n in own if n not in names]
+        raise errors.WrongColumnsError(
+            "The feature names should match those that were passed during fit.%s%s"
+            % (
+                "\nFeature names unseen at fit time: " + ", ".join(unseen[:5]) if unseen else "",
+                "\nFeature names seen at fit time, yet now missing: " + ", ".join(gone[:5])
+                if gone
+                else "",
+            )
+        )
+
+    def _learn_many(
+        self, m: _matrix.Matrix, y: Any, w: Any, ids: Any, ts: Any, strict: bool
+    ) -> None:
+        """Learns a matrix with labels (already checked to be those of the task), as a whole or not
+        at all.
+        """
+        weight, when = _rows.weights(w, m.n), _rows.times(ts, m.n)
+        with self._lock:
+            labels = self._block_labels(y, m.n)
+            names = self._frame_of(m, strict)
+            if m.records is not None:
+                self._learn_records(m, y, weight, ids, when)
+            else:
+                block = ffi.new("svs_block *")
+                m.pointer(block)
+                block.names = names
+                keep = self._block_extras(block, labels, weight, ids, when, m.n)
+                row = ffi.new("int64_t *", -1)
+                code = lib.svs_stream_learn_block(self._handle, block, _NULL, row, self._err)
+                del keep
+                if code:
+                    raise self._of_row(failure(self._err, code), row[0])
+            if isinstance(labels, LabelBlock):
+                labels.commit()
+            self._fitted = self._fitted or y is not None
+            found = self._collect()
+        self._notify(found)
+
+    @staticmethod
+    def _of_row(error: errors.SvmstreamError, row: int) -> errors.SvmstreamError:
+        text = str(error)
+        return (
+            error
+            if row < 0 or text.startswith("row ")
+            else errors.by_code(error.code, "row %d: %s" % (row, text))
+        )
+
+    def _block_labels(self, y: Any, n: int) -> Any:
+        if y is None:
+            return None
+        if self._regress:
+            return targets(y, n)
+        labels = self._labels.block(y, n)
+        fresh = [name for name in labels.names if name not in self._labels.cells]
+        if fresh:
+            if self._declared is not None and any(name not in self._declared for name in fresh):
+                wrong = [name for name in fresh if name not in self._declared]
+                raise errors.BadLabelError(
+                    "y has labels that are not among the classes that partial_fit was given: %s"
+                    % ", ".join(map(repr, wrong[:5]))
+                )
+            most = int(self.setting("max.classes"))
+            classes = lib.svs_stream_class_count(self._handle)
+            if (
+                self._takes_labels
+                and classes + len(fresh) > most
+                and len(set(labels.names) | set(self._labels.classes(self._handle))) > most
+            ):
+                raise errors.LimitError(
+                    "y would make more than %d classes: raise the setting max.classes" % most
+                )
+        return labels
+
+    def _block_extras(
+        self, block: Any, labels: Any, weight: Any, ids: Any, when: Any, n: int
+    ) -> List[Any]:
+        """Labels, weights, ids and times of a block; returns what must outlive it."""
+        keep: List[Any] = [labels, weight, when]
+        if isinstance(labels, LabelBlock):
+            block.labels, block.label_count = labels.table, labels.count
+            block.y_index = ffi.cast("int32_t *", labels.index.__array_interface__["data"][0])
+        elif labels is not None:
+            block.y = ffi.cast("double *", labels.__array_interface__["data"][0])
+        if weight is not None:
+            block.weight = ffi.cast("double *", weight.__array_interface__["data"][0])
+        if when is not None:
+            block.ts = ffi.cast("double *", when.__array_interface__["data"][0])
+        if ids is not None:
+            ids = list(ids.tolist() if hasattr(ids, "tolist") else ids)
+            if len(ids) != n:
+                raise errors.BadIdError("X has %d rows and ids %d" % (n, len(ids)))
+            cells = ffi.new("svs_value[]", n)
+            keep.append(cells)
+            for cell, item in zip(cells, ids):
+                try:
+                    keep.append(fill(cell, item, "the id"))
+                except errors.InputError as error:
+                    raise errors.BadIdError(str(error)) from error
+            block.ids = cells
+        return keep
+
+    def _learn_records(self, m: _matrix.Matrix, y: Any, weight: Any, ids: Any, when: Any) -> None:
+        """Rows with words go one by one; a refusal restores the state before the first."""
+        before = self._pack(None)
+        ys = [None] * m.n if y is None else list(y.tolist() if hasattr(y, "tolist") else y)
+        assert m.records is not None
+        for i, record in enumerate(m.records):
+            row = self._rows.row(record).row
+            try:
+                if not self._extras(
+                    row,
+                    1.0 if weight is None else weight[i],
+                    None if ids is None else list(ids)[i],
+                    None if when is None else when[i],
+                    ys[i],
+                ):
+                    continue
+                self._learn(row, ys[i])
+            except Exception as error:
+                self._restore(*_archive.unpack(before))
+                raise (
+                    self._of_row(error, i) if isinstance(error, errors.SvmstreamError) else error
+                )
+            finally:
+                row.weight, row.has_ts, row.id = 1.0, False, NONE
+
+    def _score_many(
+        self, m: _matrix.Matrix, want: Mapping[str, str], strict: bool
+    ) -> Dict[str, Any]:
+        """Results of a matrix. want: members of svs_results and their widths: "" (n), "rows" or
+        "classes".
+        """
+        with self._lock:
+            names = self._frame_of(m, strict)
+            rows, classes = lib.svs_stream_rows(self._handle), lib.svs_stream_class_count(
+                self._handle
+            )
+            width = {"rows": rows, "classes": classes}
+            arrays = {
+                name: np.full(
+                    (m.n, width[by]) if by else m.n,
+                    -1 if name == "predicted" else np.nan,
+                    np.int32 if name == "predicted" else np.float64,
+                )
+                for name, by in want.items()
+            }
+            if m.records is not None:
+                self._score_records(m, arrays)
+                return arrays
+            block, results, row = (
+                ffi.new("svs_block *"),
+                ffi.new("svs_results *"),
+                ffi.new("int64_t *", -1),
+            )
+            m.pointer(block)
+            block.names, results.rows, results.classes = names, rows, classes
+            for name, array in arrays.items():
+                kind = "int32_t *" if name == "predicted" else "double *"
+                setattr(results, name, ffi.cast(kind, array.__array_interface__["data"][0]))
+            code = lib.svs_stream_score_block(self._handle, block, results, row, self._err)
+            if code:
+                raise self._of_row(failure(self._err, code), row[0])
+            return arrays
+
+    def _score_records(self, m: _matrix.Matrix, arrays: Mapping[str, Any]) -> None:
+        assert m.records is not None
+        for i, record in enumerate(m.records):
+            out = self._score(record)
+            prediction, finding = out.prediction, out.evidence
+            for name, array in arrays.items():
+                if name == "predicted":
+                    array[i] = prediction.predicted
+                elif name == "value":
+                    value = from_value(prediction.y)
+                    array[i] = np.nan if value is None else value
+                elif name in ("scores", "proba"):
+                    given = getattr(prediction, name)
+                    if given != _NULL and array.shape[1]:
+                        array[i] = ffi.unpack(given, array.shape[1])
+                elif name in ("low", "high"):
+                    array[i] = getattr(prediction, name) if prediction.ranged else np.nan
+                else:
+                    array[i] = getattr(finding, name) if finding.known else np.nan
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=5)

@@ -1,0 +1,122 @@
+"""What a stream returns of a row: Step with its Finding and its Alerts."""
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Dict, Optional, Tuple
+
+from ._library import ffi
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Novelty of a row. nan: not known, as in the warm-up of the first 100 rows.
+
+    novelty: 0 to 1, higher = more novel. p: conformal p-value, the probability of a row at least as
+    novel among normal ones. surprise: -log10 of the smallest p of all detectors. anomaly: of the
+    row and its sensors together, 0 to 1.
+    alarm: closeness to an alert; at 1 one may open.
+    """
+
+    novelty: float = math.nan
+    p: float = math.nan
+    surprise: float = math.nan
+    anomaly: float = math.nan
+    alarm: float = math.nan
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One alert event. `svmstream help protocol` lists the keys of `event`.
+
+    number: of the event. alert: of the alert, which its open, updates and close share. kind:
+    "novelty", "quality" or "rule". state: "open", "update" or "close". severity: "notice",
+    "warning", "serious" or None. ts, since: seconds since 1970. p: of the row, nan if not known.
+    text: one line for people. sensors: names of the columns that contribute most, first the
+    largest. event: the whole event.
+    """
+
+    number: int
+    alert: int
+    kind: str
+    state: str
+    severity: Optional[str]
+    rule: Optional[str]
+    detector: Optional[str]
+    ts: float
+    since: float
+    p: float
+    text: str
+    event: Dict[str, Any]
+
+    @property
+    def sensors(self) -> Tuple[str, ...]:
+        return tuple(str(entry.get("feature")) for entry in self.event.get("top") or ())
+
+    @property
+    def json(self) -> str:
+        """The event as one line of JSON."""
+        return json.dumps(self.event)
+
+
+def alert_of(c: Any) -> Alert:
+    """A svs_alert of C."""
+
+    def text(member: Any) -> Optional[str]:
+        return None if member == ffi.NULL else ffi.string(member).decode("utf-8", "replace")
+
+    return Alert(
+        number=c.number,
+        alert=c.alert,
+        kind=text(c.kind) or "",
+        state=text(c.state) or "",
+        severity=text(c.severity),
+        rule=text(c.rule),
+        detector=text(c.detector),
+        ts=c.ts,
+        since=c.since,
+        p=c.p,
+        text=text(c.text) or "",
+        event=json.loads(text(c.json) or "{}"),
+    )
+
+
+@dataclass(frozen=True)
+class Step:
+    """The result of one row: the prediction before it was learned, its finding, the alerts that it
+    opened or changed.
+
+    y: predicted class or number, None if not known yet. proba: {class: probability}, empty if not
+    known. scores: one float for a regression and for two classes (above 0: the class that appeared
+    second), else one for each class in the order of their first appearance. interval: (low, high)
+    of a regression or None. learned: the row had a label and was learned.
+    """
+
+    y: Any = None
+    proba: Dict[Any, float] = None  # type: ignore[assignment]
+    scores: Tuple[float, ...] = ()
+    interval: Optional[Tuple[float, float]] = None
+    learned: bool = False
+    finding: Finding = Finding()
+    alerts: Tuple[Alert, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.proba is None:
+            object.__setattr__(self, "proba", {})
+
+    @property
+    def novelty(self) -> float:
+        return self.finding.novelty
+
+    @property
+    def p(self) -> float:
+        return self.finding.p
+
+    @property
+    def surprise(self) -> float:
+        return self.finding.surprise
+
+    @property
+    def anomaly(self) -> float:
+        return self.finding.anomaly
