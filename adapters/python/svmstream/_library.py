@@ -70,7 +70,7 @@ def fill(target: Any, x: Any, what: str = "the label") -> Any:
         target.kind, target.length = _NONE, 0
     elif isinstance(x, (bool, int, float, str)):  # kinds of these: an enum, numpy.float64, numpy.str_
         base = next(t for t in (int, float, str) if isinstance(x, t))
-        return fill(target, base.__str__(x) if base is str else base(x), what)
+        return fill(target, str.__str__(x) if base is str else base(x), what)
     else:
         plain = _plain(x)
         if not isinstance(plain, (bool, int, float, str)):

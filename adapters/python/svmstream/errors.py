@@ -357,6 +357,10 @@ def by_code(code: str, text: str) -> SvmstreamError:
     """The exception for a code of the library or of the wire, to be raised by the caller.
 
     A code that this version does not know (a newer process) gives a plain SvmstreamError with it.
+
+    >>> from svmstream import errors
+    >>> errors.by_code("bad_id", "the id is empty")
+    BadIdError('the id is empty')
     """
     if code == NotFittedError.code:
         return not_fitted(text)
@@ -364,7 +368,12 @@ def by_code(code: str, text: str) -> SvmstreamError:
 
 
 def not_fitted(text: str) -> NotFittedError:
-    """NotFittedError; where scikit-learn is loaded also scikit-learn's, so that its tools catch it."""
+    """NotFittedError; where scikit-learn is loaded also scikit-learn's, so that its tools catch it.
+
+    >>> from svmstream import errors
+    >>> isinstance(errors.not_fitted("nothing was learned"), errors.NotFittedError)
+    True
+    """
     theirs = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", None)
     if theirs is None:
         return NotFittedError(text)
