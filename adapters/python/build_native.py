@@ -1,13 +1,13 @@
-"""Makes svmstream._native: cffi in API mode over the public headers, linked with the static library.
+"""Makes svmstream._native: cffi in API mode over the public headers, with the static library.
 
-The declarations come from the headers themselves, by the C preprocessor, so that a new header or function needs
-no change here. The library is looked for in this order:
+The declarations come from the headers themselves, by the C preprocessor, so that a new header or
+function needs no change here. The library is looked for in this order:
 
-1. SVMSTREAM_LIBRARY: a libsvmstream.a; SVMSTREAM_INCLUDE: its headers; SVMSTREAM_LIBS: what it is linked with.
-   `make python` gives these three.
+1. SVMSTREAM_LIBRARY: a libsvmstream.a; SVMSTREAM_INCLUDE: its headers; SVMSTREAM_LIBS: what it is
+   linked with. `make python` gives these three.
 2. An installed library of the same version, by pkg-config (not inside of the project's own tree).
-3. The sources: those of the project around this folder, or those that the sdist carries in `native`. They are
-   compiled by the project's Makefile, whose list of sources and flags is the only one.
+3. The sources: those of the project around this folder, or those that the sdist carries in
+   `native`. The project's Makefile compiles them; its list of sources and flags is the only one.
 """
 import contextlib
 import os
@@ -53,15 +53,20 @@ def make(*arguments):
 
 
 def carried():
-    """What the sdist takes along: pairs of a file and its name under `native`. The list is the Makefile's."""
+    """What the sdist takes along: pairs of a file and its name under `native`."""
     tree = source_tree()
     return [(os.path.join(tree, name), name) for name in make("library-files").split()]
 
 
 def pkg_config(*arguments):
     try:
-        run = subprocess.run(["pkg-config", *arguments, "svmstream"], stdout=subprocess.PIPE,
-                             stderr=subprocess.DEVNULL, text=True, check=False)
+        run = subprocess.run(
+            ["pkg-config", *arguments, "svmstream"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
     except OSError:
         return None
     return run.stdout.strip() if run.returncode == 0 else None
@@ -82,21 +87,32 @@ def built():
     """The same three, of the library compiled here."""
     folder = os.environ.get("SVMSTREAM_BUILD_DIR") or os.path.join(source_tree(), "build")
     # The project refuses every warning; another compiler may have more of them.
-    make("-j%d" % (os.cpu_count() or 1), "WARN=-w", "BUILD=" + folder, os.path.join(folder, "libsvmstream.a"))
-    return (os.path.join(folder, "libsvmstream.a"), os.path.join(source_tree(), "include"),
-            make("library-flags").split())
+    make(
+        "-j%d" % (os.cpu_count() or 1),
+        "WARN=-w",
+        "BUILD=" + folder,
+        os.path.join(folder, "libsvmstream.a"),
+    )
+    return (
+        os.path.join(folder, "libsvmstream.a"),
+        os.path.join(source_tree(), "include"),
+        make("library-flags").split(),
+    )
 
 
 def library():
     """(static library, folder of the headers, flags that link what the library itself needs)."""
     if os.environ.get("SVMSTREAM_LIBRARY"):
-        return (os.environ["SVMSTREAM_LIBRARY"], include_folder(),
-                os.environ.get("SVMSTREAM_LIBS", "").split())
+        return (
+            os.environ["SVMSTREAM_LIBRARY"],
+            include_folder(),
+            os.environ.get("SVMSTREAM_LIBS", "").split(),
+        )
     return installed() or built()
 
 
 def preprocess(include, *flags):
-    """The public headers after the preprocessor, without those of the system: cffi knows their types."""
+    """The public headers, preprocessed, without those of the system: cffi knows their types."""
     with tempfile.TemporaryDirectory() as empty:
         for name in sorted(os.listdir(os.path.join(include, "svmstream"))):
             with open(os.path.join(include, "svmstream", name), encoding="utf-8") as f:
@@ -105,21 +121,37 @@ def preprocess(include, *flags):
                     with open(os.path.join(empty, header), "w", encoding="utf-8"):
                         pass
         # Without __GNUC__ the headers leave out attributes.
-        command = [*shlex.split(os.environ.get("CC") or "cc"), "-E", "-P", "-nostdinc", "-undef", *flags, "-I", empty,
-                   "-I", include, os.path.join(include, "svmstream", "svmstream.h")]
+        command = [
+            *shlex.split(os.environ.get("CC") or "cc"),
+            "-E",
+            "-P",
+            "-nostdinc",
+            "-undef",
+            *flags,
+            "-I",
+            empty,
+            "-I",
+            include,
+            os.path.join(include, "svmstream", "svmstream.h"),
+        ]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def declarations(include):
     """The text for cffi: types and functions, then every macro that is a number."""
-    macros = re.findall(r"^#define (SVS_[A-Z0-9_]+) (\(?-?\d[\dA-Za-z.+]*\)?)$",
-                        preprocess(include, "-dM"), re.M)
-    numbers = ["#define %s ..." % name for name, text in macros if re.fullmatch(r"\(?-?(0x[\dA-Fa-f]+|\d+)[uUlL]*\)?", text)]
+    macros = re.findall(
+        r"^#define (SVS_[A-Z0-9_]+) (\(?-?\d[\dA-Za-z.+]*\)?)$", preprocess(include, "-dM"), re.M
+    )
+    numbers = [
+        "#define %s ..." % name
+        for name, text in macros
+        if re.fullmatch(r"\(?-?(0x[\dA-Fa-f]+|\d+)[uUlL]*\)?", text)
+    ]
     return "\n".join([preprocess(include), *numbers, CALLBACKS])
 
 
 def prepare(extension, folder):
-    """Completes setuptools' extension: its C source, written into `folder` unless it is there, and what it is linked with."""
+    """Completes setuptools' extension: its C source, kept in `folder`, and its libraries."""
     archive, include, libs = library()
     builder = FFI()
     builder.cdef(declarations(include))
@@ -131,4 +163,7 @@ def prepare(extension, folder):
     extension.sources, extension.depends, extension.extra_objects = [source], [archive], [archive]
     extension.include_dirs = [include]
     extension.extra_compile_args = ["-fvisibility=hidden"]
-    extension.extra_link_args = [*libs, "-Wl,--exclude-libs,ALL"]
+    # What is installed needs no lines of source; `make python` keeps them for debuggers and
+    # memcheck.
+    strip = [] if "SVMSTREAM_LIBRARY" in os.environ else ["-Wl,--strip-debug"]
+    extension.extra_link_args = [*libs, "-Wl,--exclude-libs,ALL", *strip]

@@ -1,6 +1,8 @@
-"""The build of the package: the version is that of the library's header, and the extension contains the library.
+"""The build of the package: the version is that of the library's header, and the extension contains
+the library.
 
-An sdist carries what `make libs` needs (see build_native.py), so it builds where no library is installed."""
+An sdist carries what `make libs` needs (see build_native.py), so it builds where no library is
+installed."""
 import os
 import sys
 
@@ -13,7 +15,8 @@ import build_native  # noqa: E402
 
 
 class NativeModule(build_ext):
-    """Makes the C source of the extension, and the library where there is none, when the extension is built: not
+    """Makes the C source of the extension, and the library where there is none, when the extension
+    is built: not
     for an sdist or for metadata, as the keyword cffi_modules would."""
 
     def build_extension(self, ext):

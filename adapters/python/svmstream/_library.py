@@ -1,6 +1,7 @@
 """The library: `lib` and `ffi`, errors as exceptions, values and settings to C and back.
 
-Everything that the library is given as a view is returned beside it, for the caller to keep alive."""
+Everything that the library is given as a view is returned beside it, for the caller to keep
+alive."""
 from __future__ import annotations
 
 import operator
@@ -9,8 +10,19 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 from . import errors
 from ._native import ffi, lib
 
-__all__ = ["Error", "Value", "check", "failure", "ffi", "fill", "from_value", "lib", "setting_text", "settings",
-           "value"]
+__all__ = [
+    "Error",
+    "Value",
+    "check",
+    "failure",
+    "ffi",
+    "fill",
+    "from_value",
+    "lib",
+    "setting_text",
+    "settings",
+    "value",
+]
 
 Value = Union[None, bool, int, float, str]
 """A label or an id."""
@@ -68,13 +80,17 @@ def fill(target: Any, x: Any, what: str = "the label") -> Any:
         _content(target).r = x
     elif x is None:
         target.kind, target.length = _NONE, 0
-    elif isinstance(x, (bool, int, float, str)):  # kinds of these: an enum, numpy.float64, numpy.str_
+    elif isinstance(
+        x, (bool, int, float, str)
+    ):  # kinds of these: an enum, numpy.float64, numpy.str_
         base = next(t for t in (int, float, str) if isinstance(x, t))
         return fill(target, str.__str__(x) if base is str else base(x), what)
     else:
         plain = _plain(x)
         if not isinstance(plain, (bool, int, float, str)):
-            raise errors.WrongTypeError("%s is a %s; it must be a number or a string" % (what, type(x).__name__))
+            raise errors.WrongTypeError(
+                "%s is a %s; it must be a number or a string" % (what, type(x).__name__)
+            )
         return fill(target, plain, what)
     return None
 
@@ -98,7 +114,8 @@ def from_value(v: Any) -> Value:
 def setting_text(key: str, given: Any) -> str:
     """A setting's value in the form of `svmstream help settings`.
 
-    True is "yes", None "none", 0.5 "0.5"; a list is its items with commas between them, a dict CLASS=WEIGHT pairs.
+    True is "yes", None "none", 0.5 "0.5"; a list is its items with commas between them, a dict
+    CLASS=WEIGHT pairs.
     """
     if given is None:
         return "none"
@@ -110,12 +127,15 @@ def setting_text(key: str, given: Any) -> str:
     if isinstance(given, (int, float)):
         return "%d" % given if isinstance(given, int) or given.is_integer() else repr(given)
     if isinstance(given, Mapping):
-        return ",".join("%s=%s" % (setting_text(key, k), setting_text(key, v)) for k, v in given.items())
+        return ",".join(
+            "%s=%s" % (setting_text(key, k), setting_text(key, v)) for k, v in given.items()
+        )
     if isinstance(given, (list, tuple, set, frozenset)):
         return ",".join(setting_text(key, item) for item in given)
     raise errors.SettingError(
-        "setting %s: a %s is no value of a setting; give a number, a string, True or False, or a list"
-        % (key, type(given).__name__))
+        "setting %s: a %s is no value of a setting; give a number, a string, True, False or a list"
+        % (key, type(given).__name__)
+    )
 
 
 def settings(given: Mapping[str, Any]) -> Tuple[Any, int, List[Any]]:

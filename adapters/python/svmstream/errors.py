@@ -1,8 +1,10 @@
-"""What can go wrong: one exception for each code of the library and of the wire, below SvmstreamError.
+"""What can go wrong: one exception for each code of the library and of the wire, below
+SvmstreamError.
 
-The sentence of an error is its `str()`; `code` is the name that the program, its logs and the wire use
-(`svmstream help protocol` lists them). Where Python has an exception for the same thing, it is a second base:
-wrong input is a ValueError, an unknown id a KeyError, memory that ran out a MemoryError.
+The sentence of an error is its `str()`; `code` is the name that the program, its logs and the wire
+use (`svmstream help protocol` lists them). Where Python has an exception for the same thing, it is
+a second base: wrong input is a ValueError, an unknown id a KeyError, memory that ran out a
+MemoryError.
 
 >>> import svmstream
 >>> issubclass(svmstream.errors.NotFiniteError, ValueError)
@@ -17,7 +19,9 @@ from typing import Dict, Iterator, Optional, Type
 
 
 class SvmstreamError(Exception):
-    """Base of all errors of this package. `code`: the name of what went wrong, such as "not_finite"."""
+    """Base of all errors of this package. `code`: the name of what went wrong, such as
+    "not_finite".
+    """
 
     code: str = "error"
 
@@ -357,10 +361,6 @@ def by_code(code: str, text: str) -> SvmstreamError:
     """The exception for a code of the library or of the wire, to be raised by the caller.
 
     A code that this version does not know (a newer process) gives a plain SvmstreamError with it.
-
-    >>> from svmstream import errors
-    >>> errors.by_code("bad_id", "the id is empty")
-    BadIdError('the id is empty')
     """
     if code == NotFittedError.code:
         return not_fitted(text)
@@ -368,14 +368,11 @@ def by_code(code: str, text: str) -> SvmstreamError:
 
 
 def not_fitted(text: str) -> NotFittedError:
-    """NotFittedError; where scikit-learn is loaded also scikit-learn's, so that its tools catch it.
-
-    >>> from svmstream import errors
-    >>> isinstance(errors.not_fitted("nothing was learned"), errors.NotFittedError)
-    True
-    """
+    """NotFittedError; where scikit-learn is loaded it is also scikit-learn's, for its tools."""
     theirs = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", None)
     if theirs is None:
         return NotFittedError(text)
-    both: Type[NotFittedError] = type("NotFittedError", (NotFittedError, theirs), {"__module__": __name__})
+    both: Type[NotFittedError] = type(
+        "NotFittedError", (NotFittedError, theirs), {"__module__": __name__}
+    )
     return both(text)

@@ -132,8 +132,8 @@ class Auto(Estimator):
     >>> from svmstream import Auto
     >>> model = Auto()
     >>> for i in range(100):
-    ...     y = "warm" if i % 10 > 4 else "cold"
-    ...     model = model.learn_one({"temp": i % 10, "place": "hall"}, y)
+    ...     model = model.learn_one({"temp": i % 10, "place": "hall"}, "warm" if i % 10 > 4 else
+    "cold")
     >>> model.predict_one({"temp": 8, "place": "hall"})
     'warm'
     """

@@ -1,4 +1,6 @@
-"""The library beneath the package: values and settings to C and back, and every error code as an exception."""
+"""The library beneath the package: values and settings to C and back, and every error code as an
+exception.
+"""
 import copy
 import enum
 import math
@@ -47,16 +49,29 @@ def test_codes_of_newer_processes():
     assert pickle.loads(pickle.dumps(error)).code == "from_the_future"
 
 
-@pytest.mark.parametrize("code, base", [
-    ("not_finite", ValueError), ("wrong_type", TypeError), ("wrong_type", ValueError), ("setting", ValueError),
-    ("unknown_id", KeyError), ("no_memory", MemoryError), ("io", OSError), ("timeout", TimeoutError),
-    ("not_allowed", PermissionError), ("not_fitted", ValueError), ("not_fitted", AttributeError)])
+@pytest.mark.parametrize(
+    "code, base",
+    [
+        ("not_finite", ValueError),
+        ("wrong_type", TypeError),
+        ("wrong_type", ValueError),
+        ("setting", ValueError),
+        ("unknown_id", KeyError),
+        ("no_memory", MemoryError),
+        ("io", OSError),
+        ("timeout", TimeoutError),
+        ("not_allowed", PermissionError),
+        ("not_fitted", ValueError),
+        ("not_fitted", AttributeError),
+    ],
+)
 def test_second_bases(code, base):
     assert isinstance(errors.by_code(code, "x"), base)
 
 
 def test_not_fitted_is_also_that_of_scikit_learn():
     from sklearn.exceptions import NotFittedError
+
     with pytest.raises(NotFittedError, match="nothing learned"):
         raise errors.by_code("not_fitted", "nothing learned")
 
@@ -65,10 +80,31 @@ class Color(str, enum.Enum):
     RED = "red"
 
 
-@pytest.mark.parametrize("given, back", [
-    (None, None), (True, 1), (0, 0), (-7, -7), (2**63 - 1, 2**63 - 1), (-(2**63), -(2**63)), (0.5, 0.5), (-0.0, -0.0),
-    ("", ""), ("spam", "spam"), ("a\0b", "a\0b"), ("Grüße 🙂", "Grüße 🙂"), (np.int8(-3), -3), (np.uint64(9), 9),
-    (np.float32(0.25), 0.25), (np.float64(1.5), 1.5), (np.bool_(True), 1), (np.str_("q"), "q"), (np.array(4), 4), (Color.RED, "red")])
+@pytest.mark.parametrize(
+    "given, back",
+    [
+        (None, None),
+        (True, 1),
+        (0, 0),
+        (-7, -7),
+        (2**63 - 1, 2**63 - 1),
+        (-(2**63), -(2**63)),
+        (0.5, 0.5),
+        (-0.0, -0.0),
+        ("", ""),
+        ("spam", "spam"),
+        ("a\0b", "a\0b"),
+        ("Grüße 🙂", "Grüße 🙂"),
+        (np.int8(-3), -3),
+        (np.uint64(9), 9),
+        (np.float32(0.25), 0.25),
+        (np.float64(1.5), 1.5),
+        (np.bool_(True), 1),
+        (np.str_("q"), "q"),
+        (np.array(4), 4),
+        (Color.RED, "red"),
+    ],
+)
 def test_values_come_back(given, back):
     cell, keep = native.value(given)
     result = native.from_value(cell[0])
@@ -78,27 +114,54 @@ def test_values_come_back(given, back):
     del keep
 
 
-@pytest.mark.parametrize("given, error", [
-    (2**63, errors.TooLargeError), (np.uint64(2**63), errors.TooLargeError), (b"bytes", errors.WrongTypeError),
-    ([1], errors.WrongTypeError), (np.array([1, 2]), errors.WrongTypeError), (1j, errors.WrongTypeError),
-    (object(), errors.WrongTypeError), (np.datetime64("2020-01-01"), errors.WrongTypeError)])
+@pytest.mark.parametrize(
+    "given, error",
+    [
+        (2**63, errors.TooLargeError),
+        (np.uint64(2**63), errors.TooLargeError),
+        (b"bytes", errors.WrongTypeError),
+        ([1], errors.WrongTypeError),
+        (np.array([1, 2]), errors.WrongTypeError),
+        (1j, errors.WrongTypeError),
+        (object(), errors.WrongTypeError),
+        (np.datetime64("2020-01-01"), errors.WrongTypeError),
+    ],
+)
 def test_values_that_are_refused(given, error):
     with pytest.raises(error, match="the label"):
         native.value(given)
 
 
-@pytest.mark.parametrize("given, text", [
-    (True, "yes"), (False, "no"), (None, "none"), (3, "3"), (0.5, "0.5"), (1e-9, "1e-09"), (2.0, "2"),
-    ("a,b", "a,b"), (["a", "b"], "a,b"), ((1, 2.5), "1,2.5"), ({"up": 2, "down": 0.5}, "up=2,down=0.5"), (np.int64(8), "8"),
-    (np.float32(0.5), "0.5"), (np.bool_(False), "no")])
+@pytest.mark.parametrize(
+    "given, text",
+    [
+        (True, "yes"),
+        (False, "no"),
+        (None, "none"),
+        (3, "3"),
+        (0.5, "0.5"),
+        (1e-9, "1e-09"),
+        (2.0, "2"),
+        ("a,b", "a,b"),
+        (["a", "b"], "a,b"),
+        ((1, 2.5), "1,2.5"),
+        ({"up": 2, "down": 0.5}, "up=2,down=0.5"),
+        (np.int64(8), "8"),
+        (np.float32(0.5), "0.5"),
+        (np.bool_(False), "no"),
+    ],
+)
 def test_settings_as_text(given, text):
     assert native.setting_text("window", given) == text
 
 
-@pytest.mark.skipif(not hasattr(lib, "svs_stream_new"), reason="svs_setting is in stream.h")
 def test_settings_for_the_library():
     pairs, count, keep = native.settings({"window": 2000, "novelty.learn": True})
-    assert count == 2 and ffi.string(pairs[1].key) == b"novelty.learn" and ffi.string(pairs[1].value) == b"yes"
+    assert (
+        count == 2
+        and ffi.string(pairs[1].key) == b"novelty.learn"
+        and ffi.string(pairs[1].value) == b"yes"
+    )
     assert native.settings({})[1] == 0
     for wrong in ({"window": object()}, {"window": "1\0000"}, {3: 4}):
         with pytest.raises(errors.SettingError):
