@@ -1,6 +1,56 @@
-"""Streams of samples: a learner that follows them, novelty, alerts, and the client of a running `svmstream`.
+"""Streams of samples: learners that follow them, novelty and alerts, and a client of `svmstream`.
 
-Errors are exceptions by code, with the sentence: see `svmstream.errors`.
+A tour, from a row to a running stream (`svmstream help python` is the manual):
+
+A row is a dict from column to number, word or None (missing), or a sequence of numbers. `Auto`
+learns it and has nothing to set; `step` predicts first, then learns:
+
+>>> from svmstream import Auto
+>>> model = Auto()
+>>> for i in range(200):
+...     step = model.step({"temp": i % 10, "room": "hall"}, "warm" if i % 10 > 4 else "cold")
+>>> step.y, step.learned
+('warm', True)
+>>> model.predict_one({"temp": 1, "room": "hall"})
+'cold'
+
+`ALSVM` is one exact linear model of a sliding window. It takes arrays as scikit-learn's estimators
+do, and removes what it has learned, exactly:
+
+>>> import numpy as np
+>>> from svmstream import ALSVM
+>>> X = np.random.default_rng(1).normal(size=(500, 3))
+>>> linear = ALSVM().partial_fit(X, X[:, 0] > X[:, 1])
+>>> linear.predict(X[:1]).shape, linear.coef_.shape
+((1,), (1, 3))
+>>> linear.learn_one(X[0], True, id="row-7").forget("row-7")
+1
+
+`Novelty` scores how unlike the past a row is, and `Monitor` reports alerts within a budget:
+
+>>> from svmstream import Monitor, Novelty
+>>> novelty = Novelty().learn_many(X)
+>>> novelty.score_one([90.0, 0.0, 0.0]) > novelty.score_one([0.0, 0.0, 0.0])
+True
+>>> monitor = Monitor(limits={"temp": (0, 40)}, interval=60)
+>>> [alert.rule for t in (20, 21, 95) for alert in monitor.step({"temp": t}).alerts]
+['limits']
+
+`evaluate` predicts each row of a stream before it is learned; `datasets` reads rows from files:
+
+>>> from svmstream import datasets, evaluate
+>>> result = evaluate(datasets.rows("examples/weather.csv.gz"), ALSVM(), limit=2000)
+>>> result.figures["accuracy"] > 0.75
+True
+
+Errors are exceptions by code, with a sentence that says what to do (`errors`):
+
+>>> from svmstream import errors
+>>> try:
+...     model.learn_one({"temp": float("inf"), "room": "hall"}, "warm")
+... except errors.InputError as error:
+...     print(error.code)
+not_finite
 """
 from __future__ import annotations
 

@@ -124,8 +124,10 @@ class Measures:
         return found
 
     def _figures(self, part: Sums) -> Tuple[float, float, float]:
-        model, frequent, no_change = (self._figure(mistakes, part.counted) for mistakes in
-                                      (part.model, part.frequent, part.no_change))
+        model, frequent, no_change = (
+            self._figure(mistakes, part.counted)
+            for mistakes in (part.model, part.frequent, part.no_change)
+        )
         return model, frequent, no_change
 
     def _figure(self, mistakes: float, count: int) -> float:
@@ -149,7 +151,12 @@ class Measures:
         chance = agreed / n**2 if n else math.nan
         # kappa excludes agreement by chance, which is certain where all labels are equal.
         kappa = (model - chance) / (1 - chance) if chance < 1 else 0.0
-        return dict(head, accuracy=model, kappa=kappa if n else math.nan,
-                    kappa_t=(model - no_change) / (1 - no_change) if no_change < 1 else math.nan,
-                    balanced_accuracy=sum(recalls) / len(recalls) if recalls else math.nan,
-                    accuracy_majority=frequent, accuracy_no_change=no_change)
+        return dict(
+            head,
+            accuracy=model,
+            kappa=kappa if n else math.nan,
+            kappa_t=(model - no_change) / (1 - no_change) if no_change < 1 else math.nan,
+            balanced_accuracy=sum(recalls) / len(recalls) if recalls else math.nan,
+            accuracy_majority=frequent,
+            accuracy_no_change=no_change,
+        )

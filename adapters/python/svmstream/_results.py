@@ -52,6 +52,7 @@ class Alert:
 
     @property
     def sensors(self) -> Tuple[str, ...]:
+        """Names of the columns that contribute most, the first the largest."""
         return tuple(str(entry.get("feature")) for entry in self.event.get("top") or ())
 
     @property
@@ -107,16 +108,20 @@ class Step:
 
     @property
     def novelty(self) -> float:
+        """The finding's novelty, 0 to 1."""
         return self.finding.novelty
 
     @property
     def p(self) -> float:
+        """The finding's conformal p-value."""
         return self.finding.p
 
     @property
     def surprise(self) -> float:
+        """The finding's surprise, -log10 of the smallest p of all detectors."""
         return self.finding.surprise
 
     @property
     def anomaly(self) -> float:
+        """The finding's anomaly of the row and its sensors together, 0 to 1."""
         return self.finding.anomaly

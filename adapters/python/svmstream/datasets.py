@@ -24,8 +24,19 @@ import io
 import json
 import os
 import re
-from typing import (IO, Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple,
-                    Union)
+from typing import (
+    IO,
+    Any,
+    Collection,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from . import errors
 
@@ -37,18 +48,46 @@ Source = Union[str, "os.PathLike[str]", IO[bytes]]
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
-_MISSING = frozenset(word.lower() for word in (  # the setting missing.words
-    "", "NA", "NaN", "null", "?", "-", "N/A", "#N/A", "#N/A N/A", "#NA", "<NA>", "None", "-NaN",
-    "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"))
+_MISSING = frozenset(
+    word.lower()
+    for word in (  # the setting missing.words
+        "",
+        "NA",
+        "NaN",
+        "null",
+        "?",
+        "-",
+        "N/A",
+        "#N/A",
+        "#N/A N/A",
+        "#NA",
+        "<NA>",
+        "None",
+        "-NaN",
+        "1.#IND",
+        "-1.#IND",
+        "1.#QNAN",
+        "-1.#QNAN",
+    )
+)
 _TIME = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
 # Numbers from this size on are nanoseconds, microseconds, milliseconds.
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 _NAME_MAX = 64  # bytes of a column's name
 
 
-def rows(source: Source, label: str = "label", *, ts: str = "", id: str = "", weight: str = "",
-         ignore: Collection[str] = (), categories: Collection[str] = ()) -> Iterator[Row]:
+def rows(
+    source: Source,
+    label: str = "label",
+    *,
+    ts: str = "",
+    id: str = "",
+    weight: str = "",
+    ignore: Collection[str] = (),
+    categories: Collection[str] = (),
+) -> Iterator[Row]:
     """The rows of a file, one at a time: (x, y), or (x, y, more) where `ts`, `id` or `weight` is
     given.
 
@@ -83,8 +122,13 @@ def rows(source: Source, label: str = "label", *, ts: str = "", id: str = "", we
     return _rows(source, label, roles, frozenset(ignore), frozenset(categories))
 
 
-def _rows(source: Source, label: str, roles: Mapping[str, str], ignore: Collection[str],
-          categories: Collection[str]) -> Iterator[Row]:
+def _rows(
+    source: Source,
+    label: str,
+    roles: Mapping[str, str],
+    ignore: Collection[str],
+    categories: Collection[str],
+) -> Iterator[Row]:
     opened = open(source, "rb") if isinstance(source, (str, os.PathLike)) else source
     try:
         text = _text(opened)
@@ -112,9 +156,11 @@ class _Unclosed(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         found = self.read_some(len(buffer))
         if not isinstance(found, bytes):
-            raise errors.WrongTypeError("the file gives %s; open it in binary mode, as open(path, 'rb')"
-                                        % type(found).__name__)
-        buffer[:len(found)] = found
+            raise errors.WrongTypeError(
+                "the file gives %s; open it in binary mode, as open(path, 'rb')"
+                % type(found).__name__
+            )
+        buffer[: len(found)] = found
         return len(found)
 
 
@@ -141,8 +187,9 @@ def _chain(number: int, line: str, lines: Iterator[Tuple[int, str]]) -> Iterator
     yield from lines
 
 
-def _csv_lines(first: str, lines: Iterator[Tuple[int, str]]
-               ) -> Iterator[Tuple[int, Dict[str, Any]]]:
+def _csv_lines(
+    first: str, lines: Iterator[Tuple[int, str]]
+) -> Iterator[Tuple[int, Dict[str, Any]]]:
     separator = max(",;\t|", key=first.count)
     at = [0]
 
@@ -160,8 +207,9 @@ def _csv_lines(first: str, lines: Iterator[Tuple[int, str]]
             if not data:
                 continue
         if len(cells) != len(names):
-            raise errors.InputError("line %d: it has %d cells, the columns are %d"
-                                    % (at[0], len(cells), len(names)))
+            raise errors.InputError(
+                "line %d: it has %d cells, the columns are %d" % (at[0], len(cells), len(names))
+            )
         yield at[0], dict(zip(names, cells))
 
 
@@ -172,8 +220,9 @@ def _header(cells: Sequence[str], number: int) -> Tuple[List[str], bool]:
     names = [c or "c%d" % (i + 1) for i, c in enumerate(cells)]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
-        raise errors.InputError("line %d: the column %r occurs twice; rename one of them"
-                                % (number, twice[0]))
+        raise errors.InputError(
+            "line %d: the column %r occurs twice; rename one of them" % (number, twice[0])
+        )
     return names, False
 
 
@@ -186,13 +235,19 @@ def _json_lines(lines: Iterator[Tuple[int, str]]) -> Iterator[Tuple[int, Dict[st
         except ValueError as error:
             raise errors.NotJsonError("line %d: it is not JSON: %s" % (number, error)) from None
         if not isinstance(row, dict):
-            raise errors.InputError("line %d: it is a %s, not an object"
-                                    % (number, type(row).__name__))
+            raise errors.InputError(
+                "line %d: it is a %s, not an object" % (number, type(row).__name__)
+            )
         yield number, row
 
 
-def _row(cells: Dict[str, Any], label: str, roles: Mapping[str, str], ignore: Collection[str],
-         categories: Collection[str]) -> Row:
+def _row(
+    cells: Dict[str, Any],
+    label: str,
+    roles: Mapping[str, str],
+    ignore: Collection[str],
+    categories: Collection[str],
+) -> Row:
     if isinstance(cells.get("x"), dict):  # a sample as on the wire: it names its parts itself
         more = {key: cells[key] for key in ("ts", "id", "w") if cells.get(key) is not None}
         y = cells.get("y")
@@ -206,8 +261,13 @@ def _row(cells: Dict[str, Any], label: str, roles: Mapping[str, str], ignore: Co
     return (x, y, {k: v for k, v in more.items() if v is not None}) if roles or more else (x, y)
 
 
-def _columns(x: Dict[str, Cell], prefix: str, cells: Mapping[str, Any], drop: Collection[str],
-             categories: Collection[str]) -> None:
+def _columns(
+    x: Dict[str, Cell],
+    prefix: str,
+    cells: Mapping[str, Any],
+    drop: Collection[str],
+    categories: Collection[str],
+) -> None:
     for key, value in cells.items():
         name = prefix + key
         if name in drop or isinstance(value, list):
@@ -256,8 +316,9 @@ def _time(value: Any) -> Optional[float]:
         return next((cell / per for least, per in _UNITS if cell and size >= least), cell)
     match = _TIME.fullmatch(cell.strip())
     if not match:
-        raise ValueError("the time %r is neither a number nor ISO 8601, such as "
-                         "2026-11-22T10:05:30Z" % cell)
+        raise ValueError(
+            "the time %r is neither a number nor ISO 8601, such as " "2026-11-22T10:05:30Z" % cell
+        )
     day, clock, fraction, zone = match.groups()
     offset = "+00:00" if zone in (None, "Z") else zone if ":" in zone else zone[:3] + ":" + zone[3:]
     whole = datetime.datetime.fromisoformat("%sT%s%s" % (day, clock or "00:00", offset))

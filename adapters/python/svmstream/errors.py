@@ -361,6 +361,10 @@ def by_code(code: str, text: str) -> SvmstreamError:
     """The exception for a code of the library or of the wire, to be raised by the caller.
 
     A code that this version does not know (a newer process) gives a plain SvmstreamError with it.
+
+    >>> from svmstream import errors
+    >>> errors.by_code("bad_id", "the id is empty")
+    BadIdError('the id is empty')
     """
     if code == NotFittedError.code:
         return not_fitted(text)
@@ -368,7 +372,12 @@ def by_code(code: str, text: str) -> SvmstreamError:
 
 
 def not_fitted(text: str) -> NotFittedError:
-    """NotFittedError; where scikit-learn is loaded it is also scikit-learn's, for its tools."""
+    """NotFittedError; where scikit-learn is loaded it is also scikit-learn's, for its tools.
+
+    >>> from svmstream import errors
+    >>> isinstance(errors.not_fitted("nothing was learned"), errors.NotFittedError)
+    True
+    """
     theirs = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", None)
     if theirs is None:
         return NotFittedError(text)

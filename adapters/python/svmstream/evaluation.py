@@ -3,8 +3,8 @@
 >>> import svmstream
 >>> rows = [({"temp": float(i % 7)}, i % 7 > 3) for i in range(200)]
 >>> result = svmstream.evaluate(rows, svmstream.ALSVM())
->>> result.figures["labelled"]
-200
+>>> result.figures["accuracy"] > 0.9
+True
 >>> print(result)  # the table that `svmstream eval` prints  # doctest: +ELLIPSIS
 rows               200
 refused            0
@@ -28,7 +28,8 @@ __all__ = ["Evaluation", "Point", "evaluate"]
 REFUSALS_KEPT = 5
 ALERTS_KEPT = 10000
 
-Predict = Callable[[Any, Any, Dict[str, Any]], Tuple[Any, Optional[float], Any]]
+Taken = Tuple[Any, Any, Optional[float], Any]  # label, prediction, surprise, alerts of a row
+Predict = Callable[[Any, Any, Dict[str, Any]], Taken]
 
 
 class Evaluation:
@@ -62,8 +63,9 @@ class Evaluation:
     ...
     """
 
-    def __init__(self, run: "_Run", seconds: float, table: str, figures: Mapping[str, Any],
-                 name: str) -> None:
+    def __init__(
+        self, run: "_Run", seconds: float, table: str, figures: Mapping[str, Any], name: str
+    ) -> None:
         self.rows: int = run.rows
         self.seconds = seconds
         self.table = table
@@ -89,8 +91,11 @@ class Evaluation:
         >>> plot[:4]
         '<svg'
         """
-        dots = [(row, str(getattr(alert, "severity", "") or ""), str(getattr(alert, "text", alert)))
-                for row, alert in self.alerts]
+        dots = [
+            (row, str(getattr(alert, "severity", "") or ""), str(getattr(alert, "text", alert)))
+            for row, alert in self.alerts
+            if getattr(alert, "state", "open") == "open"
+        ]
         title = "%s: %s over %s rows" % (self._name, self._measure, format(self.rows, ","))
         return _plot.svg(self.curve, dots, self._measure, title)
 
@@ -98,8 +103,14 @@ class Evaluation:
         return _plot.page(str(self), self.svg() if self.curve else None)
 
 
-def evaluate(stream: Iterable[Any], model: Any, *, limit: Optional[int] = None,
-             every: Optional[int] = None, task: Optional[str] = None) -> Evaluation:
+def evaluate(
+    stream: Iterable[Any],
+    model: Any,
+    *,
+    limit: Optional[int] = None,
+    every: Optional[int] = None,
+    task: Optional[str] = None,
+) -> Evaluation:
     """Predicts each row of a stream, then learns it, and measures the predictions.
 
     stream  iterable of (x, y), as River's data sets are, or of (x, y, more), as
@@ -139,8 +150,11 @@ def evaluate(stream: Iterable[Any], model: Any, *, limit: Optional[int] = None,
     figures = dict(model.figures()) if own else measures.figures()
     table = str(model.report(seconds=seconds)) if own else _table(figures)
     if run.refusals:
-        warnings.warn("%d of %d rows were refused; the first, row %d: %s"
-                      % (run.refusals, run.rows, *run.refused[0]), stacklevel=2)
+        warnings.warn(
+            "%d of %d rows were refused; the first, row %d: %s"
+            % (run.refusals, run.rows, *run.refused[0]),
+            stacklevel=2,
+        )
     return Evaluation(run, seconds, table, figures, type(model).__name__)
 
 
@@ -157,13 +171,13 @@ class _Run:
         self.rows += 1
         x, y, more = _parts(element, self.rows)
         try:
-            guess, surprise, alerts = self.predict(x, y, more)
+            label, guess, surprise, alerts = self.predict(x, y, more)
         except (errors.InputError, errors.LimitError) as error:
             self.refusals += 1
             if len(self.refused) < REFUSALS_KEPT:
                 self.refused.append((self.rows, str(error)))
             return
-        self.measures.take(y, guess, surprise)
+        self.measures.take(label, guess, surprise)
         for alert in alerts:
             self.alerts.append((self.rows, alert))
         if len(self.alerts) > 2 * ALERTS_KEPT:
@@ -176,30 +190,37 @@ def _parts(element: Any, row: int) -> Tuple[Any, Any, Dict[str, Any]]:
     except (TypeError, ValueError):
         rest = [None, None]
     if len(rest) > 1 or (rest and not isinstance(rest[0], Mapping)):
-        raise errors.WrongTypeError("row %d of the stream is %.80r; it must be (x, y), or "
-                                    "(x, y, dict of ts, id, w)" % (row, element))
+        raise errors.WrongTypeError(
+            "row %d of the stream is %.80r; it must be (x, y), or "
+            "(x, y, dict of ts, id, w)" % (row, element)
+        )
     return x, y, dict(rest[0]) if rest else {}
 
 
 def _own(model: Any) -> Predict:
-    def predict(x: Any, y: Any, more: Dict[str, Any]) -> Tuple[Any, Optional[float], Any]:
+    def predict(x: Any, y: Any, more: Dict[str, Any]) -> Taken:
         step = model.step(x, y, **more)
-        return step.y, step.surprise, step.alerts
+        # A monitor learns no labels: its rows have none.
+        return y if step.learned else None, step.y, step.surprise, step.alerts
+
     return predict
 
 
 def _foreign(model: Any) -> Predict:
     if not all(callable(getattr(model, name, None)) for name in ("predict_one", "learn_one")):
-        raise errors.WrongTypeError("a %s has no predict_one and learn_one; evaluate takes "
-                                    "learners of svmstream and of River" % type(model).__name__)
+        raise errors.WrongTypeError(
+            "a %s has no predict_one and learn_one; evaluate takes "
+            "learners of svmstream and of River" % type(model).__name__
+        )
     weighted = "w" in inspect.signature(model.learn_one).parameters
 
-    def predict(x: Any, y: Any, more: Dict[str, Any]) -> Tuple[Any, Optional[float], Any]:
+    def predict(x: Any, y: Any, more: Dict[str, Any]) -> Taken:
         guess = model.predict_one(x)
         if y is not None:
             weight = {"w": more["w"]} if weighted and "w" in more else {}
             model.learn_one(x, y, **weight)
-        return guess, None, ()
+        return y, guess, None, ()
+
     return predict
 
 
@@ -220,6 +241,8 @@ def _regresses(model: Any, own: bool, task: Optional[str]) -> Optional[bool]:
 
 
 def _table(figures: Mapping[str, float]) -> str:
-    lines = ["%-19s%s" % (name, value if isinstance(value, int) else "%.4f" % value)
-             for name, value in figures.items()]
+    lines = [
+        "%-19s%s" % (name, value if isinstance(value, int) else "%.4f" % value)
+        for name, value in figures.items()
+    ]
     return "\n".join(lines) + "\n"

@@ -132,8 +132,8 @@ class Auto(Estimator):
     >>> from svmstream import Auto
     >>> model = Auto()
     >>> for i in range(100):
-    ...     model = model.learn_one({"temp": i % 10, "place": "hall"}, "warm" if i % 10 > 4 else
-    "cold")
+    ...     y = "warm" if i % 10 > 4 else "cold"
+    ...     model = model.learn_one({"temp": i % 10, "place": "hall"}, y)
     >>> model.predict_one({"temp": 8, "place": "hall"})
     'warm'
     """
