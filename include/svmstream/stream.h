@@ -168,6 +168,7 @@ typedef struct svs_block {
     int64_t stride;           /* values from row to row, at least d */
     const char *const *names; /* d names, or NULL: as in svs_row */
     bool all;                 /* as in svs_row */
+    const char *const *words; /* n x d without gaps: a word instead of the number, NULL where x counts */
     const svs_value *labels;  /* label_count classes that y_index refers to */
     int label_count;
     const int32_t *y_index; /* n indexes into labels, -1 = no label */

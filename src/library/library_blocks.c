@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "data/cell.h"
 #include "library/library_internal.h"
 
@@ -25,9 +26,13 @@ static const double *library_block_x(svs_stream *s, const svs_block *b, int64_t 
     return s->wide;
 }
 
+static const char *const *library_block_words(const svs_block *b, int64_t i) {
+    return b->words ? b->words + i * b->d : NULL;
+}
+
 /* The row without its values. */
 static svs_row library_block_row(const svs_block *b, int64_t i) {
-    svs_row row = {.d = b->d, .names = b->names, .all = b->all};
+    svs_row row = {.d = b->d, .names = b->names, .all = b->all, .words = library_block_words(b, i)};
     if (b->y_index && b->y_index[i] >= 0)
         row.y = b->labels[b->y_index[i]];
     if (b->y && !isnan(b->y[i]))
@@ -51,6 +56,8 @@ static svs_code library_check_form(svs_stream *s, const svs_block *b, const svs_
                                    svs_error *err) {
     if (b->n < 0 || b->stride < b->d)
         return svi_fail(err, SVS_INVALID, "a block has n >= 0 rows at a stride of at least d values");
+    if (b->words && !b->names)
+        return svi_fail(err, SVS_INVALID, "words need the names of their columns");
     if (b->n > 0 && !b->x == !b->x32)
         return svi_fail(err, SVS_INVALID, "a block has either x or x32");
     if (b->y_index && (b->y || (b->label_count > 0 && !b->labels)))
@@ -85,7 +92,10 @@ static svs_code library_check_label(const svs_stream *s, svs_value y, svs_error 
 static svs_code library_check_values(svs_stream *s, const svs_block *b, int64_t i, bool refuse,
                                      svs_error *err) {
     const double *x = library_block_x(s, b, i);
+    const char *const *words = library_block_words(b, i);
     for (int j = 0; j < b->d; j++) {
+        if (words && words[j])
+            continue;
         if (fabs(x[j]) <= SVI_VALUE_MAX || (isnan(x[j]) && !refuse))
             continue;
         if (isnan(x[j]))
@@ -97,6 +107,66 @@ static svs_code library_check_values(svs_stream *s, const svs_block *b, int64_t 
                         x[j]);
     }
     return SVS_OK;
+}
+
+/* Does a column take numbers alone, as its first value or the settings have decided? */
+enum library_kind { LIBRARY_OPEN, LIBRARY_NUMBERS, LIBRARY_ANY };
+
+static enum library_kind library_kind_of(svs_stream *s, const struct svi_cell *cell) {
+    const struct svi_settings *settings = svi_stream_settings(s->stream);
+    const struct svi_schema *schema = svi_engine_schema(svi_stream_root(s->stream));
+    const struct svi_span name = {cell->name, cell->name + cell->name_length};
+    const int column = svi_schema_find(schema, cell->name, cell->name_length, 0);
+    if (svi_schema_ignores(schema, cell->name, cell->name_length) ||
+        (settings->features[0] && !svi_span_listed(name, settings->features)))
+        return LIBRARY_ANY;
+    if (svi_span_listed(name, settings->numbers))
+        return LIBRARY_NUMBERS;
+    if (svi_span_listed(name, settings->categories))
+        return LIBRARY_ANY; /* numbers are words there */
+    const enum svi_column_kind kind = column >= 0 ? svi_schema_kind(schema, column) : SVI_COLUMN_OPEN;
+    return kind == SVI_COLUMN_NUMBER ? LIBRARY_NUMBERS : kind == SVI_COLUMN_OPEN ? LIBRARY_OPEN : LIBRARY_ANY;
+}
+
+static svs_code library_check_word(const struct svi_cell *cell, const char *word, unsigned char *kind,
+                                   svs_error *err) {
+    char name[80], shown[80];
+    const size_t length = strlen(word);
+    svi_escape(name, sizeof name, cell->name, cell->name_length);
+    if (length == 0)
+        return svi_fail(err, SVS_WRONG_TYPE, "x[\"%s\"] is an empty string: NaN stands for a missing value",
+                        name);
+    if (!svi_utf8_valid(word, length))
+        return svi_fail(err, SVS_BAD_COLUMN, "x[\"%s\"] is not valid UTF-8", name);
+    if (*kind == LIBRARY_NUMBERS)
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "x[\"%s\"] is the word \"%s\": the column holds numbers (a column of names from the "
+                        "start: the setting categories)",
+                        name, svi_escape(shown, sizeof shown, word, length));
+    *kind = *kind == LIBRARY_OPEN ? LIBRARY_ANY : *kind;
+    return SVS_OK;
+}
+
+/* Words of all rows, column by column as the schema would decide. */
+static svs_code library_check_words(svs_stream *s, const svs_block *b, int64_t *row, svs_error *err) {
+    unsigned char *kind = svi_alloc_array((size_t)b->d, sizeof *kind);
+    svs_code code = kind ? SVS_OK : svi_fail_memory(err, "the columns of a block");
+    for (int j = 0; kind && j < b->d; j++)
+        kind[j] = (unsigned char)library_kind_of(s, &s->columns.now[j]);
+    for (*row = 0; code == SVS_OK && *row < b->n; ++*row) {
+        const char *const *words = library_block_words(b, *row);
+        const double *x = library_passes_over(b, *row) ? NULL : library_block_x(s, b, *row);
+        for (int j = 0; x && code == SVS_OK && j < b->d; j++) {
+            if (words[j])
+                code = library_check_word(&s->columns.now[j], words[j], &kind[j], err);
+            else if (!isnan(x[j]) && kind[j] == LIBRARY_OPEN)
+                kind[j] = LIBRARY_NUMBERS;
+        }
+        if (code != SVS_OK)
+            break;
+    }
+    svi_free(kind);
+    return code;
 }
 
 /* Of a row besides its values. `now`: its arrival, at the earliest. */
@@ -169,6 +239,8 @@ static svs_code library_check_block(svs_stream *s, const svs_block *b, bool lear
         if (code != SVS_OK)
             return code;
     }
+    if (b->words)
+        SVI_TRY(library_check_words(s, b, row, err));
     *row = 0;
     return learns ? library_check_classes(s, b, row, err) : SVS_OK;
 }
@@ -243,7 +315,11 @@ svs_code svs_stream_score_block(svs_stream *s, const svs_block *b, svs_results *
     for (; code == SVS_OK && *row < b->n; ++*row) {
         struct svi_message m;
         struct svi_scored scored = {0};
-        svs_row r = {.d = b->d, .names = b->names, .all = b->all, .x = library_block_x(s, b, *row)};
+        svs_row r = {.d = b->d,
+                     .names = b->names,
+                     .all = b->all,
+                     .words = library_block_words(b, *row),
+                     .x = library_block_x(s, b, *row)};
         r.has_ts = b->ts && !isnan(b->ts[*row]);
         r.ts = r.has_ts ? b->ts[*row] : 0;
         code = svi_library_message(s, &r, &m, err);
