@@ -213,7 +213,8 @@ SVS_API const svs_alert *svs_stream_alerts(svs_stream *s, int *count);
 
 /* A verdict on a novelty alert, by svs_alert.alert: confirmed, or rejected because nothing was wrong, in
  * which case its rows are learned as normal. key: of the alert, NULL without. by: name of the person, NULL:
- * not stated. SVS_UNKNOWN_ID, SVS_UNAVAILABLE, SVS_UNKNOWN_KEY, SVS_NO_MEMORY. */
+ * not stated. SVS_UNAVAILABLE (there is no such alert, or none that takes a verdict: the text says why),
+ * SVS_WRONG_TYPE (the name), SVS_BAD_KEY, SVS_UNKNOWN_KEY, SVS_NO_MEMORY. */
 SVS_API svs_code svs_stream_verdict(svs_stream *s, int64_t alert, const char *key, bool confirmed,
                                     const char *by, svs_error *err);
 
@@ -274,8 +275,9 @@ SVS_API svs_code svs_stream_configure(svs_stream *s, const svs_setting *settings
 /* ---- save and load */
 
 /* Saves the whole state: *bytes receives *size bytes, which svs_bytes_free frees. A loaded stream continues
- * as this one would, bit for bit on the same kind of processor, and saving it gives the same bytes.
- * SVS_NO_MEMORY, SVS_TOO_LARGE. */
+ * as this one does, bit for bit on the same kind of processor, and saving it gives the same bytes. In both
+ * the solver of refits begins its next problem from nothing: the solution is within refit.tol of the one
+ * without saving. SVS_NO_MEMORY, SVS_TOO_LARGE. */
 SVS_API svs_code svs_stream_save(svs_stream *s, void **bytes, size_t *size, svs_error *err);
 
 /* Loads such a state. NULL on failure: SVS_DAMAGED (where), SVS_UNAVAILABLE (written with another layout of

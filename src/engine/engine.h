@@ -224,6 +224,10 @@ svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size,
 /* Begins again a refit that was running when its process ended. */
 void svi_engine_refit_restart(svi_engine *e);
 
+/* Forgets what a state does not hold of refits, so that this engine and one loaded from its state continue
+ * alike, bit for bit. For engines that run refits themselves (svi_engine_refit_here). */
+void svi_engine_refit_as_loaded(svi_engine *e);
+
 /* Estimated heap (within a tenth) of one key in a stream with keys, once all its windows are full: bytes for
  * d features, of which `contexts` are columns of context, and this number of classes. */
 double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, int classes);

@@ -22,6 +22,11 @@ svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size,
     return SVS_OK;
 }
 
+void svi_engine_refit_as_loaded(svi_engine *e) {
+    svi_engine_settle(e);
+    svi_refit_policy_as_loaded(e->refit, e->learner, e->kept[SVI_KEPT_SEEN]);
+}
+
 void svi_engine_refit_restart(svi_engine *e) {
     svi_refit_policy_restart(e->refit, e->learner, e->kept[SVI_KEPT_SEEN]);
 }

@@ -138,7 +138,9 @@ int svs_stream_rows(svs_stream *s) {
 }
 
 int svs_stream_columns(svs_stream *s) {
-    return svi_schema_columns(svi_engine_schema(svi_stream_settle(s->stream)));
+    const struct svi_schema *schema = svi_engine_schema(svi_stream_settle(s->stream));
+    const int named = svi_schema_columns(schema);
+    return named > 0 ? named : schema->shape.d;
 }
 
 const char *svs_stream_column(svs_stream *s, int column) {

@@ -60,6 +60,7 @@ svs_code svs_stream_save(svs_stream *s, void **bytes, size_t *size, svs_error *e
     err = err ? err : &local;
     *bytes = NULL;
     *size = 0;
+    svi_engine_refit_as_loaded(svi_stream_settle(s->stream));
     svs_code code = svi_stream_save(s->stream, &c, err);
     if (code == SVS_OK && (code = save_header(s, &out)) != SVS_OK)
         svi_fail_memory(err, "a saved stream");
@@ -172,6 +173,7 @@ static svs_stream *save_load(const struct svi_checkpoint *c, const struct save_p
     if (!s)
         return NULL;
     save_rebuild(s, c);
+    svi_engine_refit_restart(svi_stream_root(s->stream));
     s->interval = parts->interval;
     s->latest = parts->latest;
     s->taken = parts->taken;

@@ -480,6 +480,17 @@ svs_code svi_refit_policy_repeat(struct svi_refit_policy *p, svs_learner *learne
     return svi_refit_unpack(p->job, record, size, p->max_features, p->max_classes, err);
 }
 
+void svi_refit_policy_as_loaded(struct svi_refit_policy *p, svs_learner *learner, int64_t seen) {
+    if (!p->job)
+        return;
+    if (p->job->snapshot.active)
+        svi_snapshot_drop(&p->job->snapshot, learner);
+    svi_refit_forget(p->job);
+    if (p->state > SVI_REFIT_IDLE)
+        p->state = SVI_REFIT_LOST;
+    svi_refit_policy_restart(p, learner, seen);
+}
+
 /* ---- archive */
 
 /* State and due times. Saved is only whether a refit runs: which thread has it does not matter later. */

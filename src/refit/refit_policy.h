@@ -144,6 +144,10 @@ void svi_refit_policy_restart(struct svi_refit_policy *p, svs_learner *learner, 
  * unchanged. */
 svs_code svi_refit_policy_reserve(struct svi_refit_policy *p, int rows, int d, svs_error *err);
 
+/* Makes this policy one as it would be after saving, loading and svi_refit_policy_restart: the solver's state
+ * is forgotten, and a running refit begins again from the present window. No worker may have the job. */
+void svi_refit_policy_as_loaded(struct svi_refit_policy *p, svs_learner *learner, int64_t seen);
+
 /* Saves or loads what later events depend on. A running refit is saved as running (and loaded as
  * SVI_REFIT_LOST), the solver's own state is not. Load into a policy from svi_refit_policy_new. The caller
  * checks that the model's d is at most the stream's. The tallies differ from run to run over the same
