@@ -949,8 +949,11 @@ static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, i
         return;
     if (a->loading) {
         column->now.kind = (enum svi_column_kind)kind;
-        svi_archive_check(a, svs_features_add(s->columns, name, strlen(name), &why) == c,
-                          "a column's name is malformed or a duplicate");
+        const int place = svs_features_add(s->columns, name, strlen(name), &why);
+        if (place < 0 && why.code == SVS_NO_MEMORY)
+            svi_archive_fail(a, SVS_NO_MEMORY, why.text);
+        else
+            svi_archive_check(a, place == c, "a column's name is malformed or a duplicate");
     }
     /* The list of values is made before it is loaded; the count was checked against categories_max. */
     if (a->loading && svi_archive_ok(a) && kind == SVI_COLUMN_CATEGORY &&

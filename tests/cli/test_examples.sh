@@ -81,6 +81,18 @@ else
     failed=1
 fi
 
+# The whole stream without sockets.
+"$built/auto" >"$folder/auto" 2>&1
+status "the bank inside a program ends well" $? "$folder/auto"
+expect "it learns words and gaps" "$folder/auto" '^accuracy 0\.9[0-9]* over 2000 rows'
+expect "a loaded stream has the same fingerprint" "$folder/auto" '; fingerprints ([0-9a-f]{8}) and \1$'
+expect "it gives a probability" "$folder/auto" '^fast, warm, steel: high, probability (0\.[5-9]|1\.)'
+"$built/monitor" >"$folder/monitor" 2>&1
+status "the monitor inside a program ends well" $? "$folder/monitor"
+expect "it finds what each sensor alone does not show" "$folder/monitor" '^minute 118[0-9]*: open: pump .*flow .*expected'
+expect "and the limit" "$folder/monitor" '^minute 1326[0-9]: open: pump pressure .* above its limit 8'
+expect "within its budget" "$folder/monitor" '^([3-9]|1[0-9]) alerts in 14400 readings$'
+
 # Sensors by MQTT, and the line that a person gets.
 if command -v mosquitto_pub >/dev/null && PATH=$PATH:/usr/sbin command -v mosquitto >/dev/null; then
     "$examples/mqtt_alert.sh" >"$folder/mqtt" 2>&1 </dev/null

@@ -22,7 +22,8 @@ static int fail_each(tried *call, void *user, int step) {
         left = -1;
         if (!failed)
             return n;
-        assert_true(code == SVS_OK || code == SVS_NO_MEMORY);
+        if (code != SVS_OK && code != SVS_NO_MEMORY)
+            fail_msg("allocation %d: %s: %s", n, svs_code_name(code), err.text);
         assert_true(code == SVS_OK || strlen(err.text) > 5);
         assert_true(n < 100000);
     }
