@@ -1,5 +1,5 @@
-/* monitor.c: watches the sensors of a pump inside a program: the alerts of a day, within a budget, and how
- * long each lasted.
+/* monitor.c: watches the sensors of a pump inside a program: the alerts of ten days, within a
+ * budget of one a day.
  *
  *     cc examples/monitor.c $(pkg-config --cflags --libs svmstream) -lm -o monitor && ./monitor
  *
