@@ -21,7 +21,7 @@ $(BUILD)/bench/bench_learner: tests/bench/bench_learner.c tests/bench/dlib_rls.c
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d -c $< -o $@.o
 	$(call say,LD,$@)g++ -O3 -DDLIB_USE_BLAS -Itests tests/bench/dlib_rls.cc $@.o $(LIB_A) $(LDLIBS_ALL) -o $@
 
-bench-run: all $(BENCH_BIN)
+bench-run: all python $(BENCH_BIN)
 	@tests/bench/run --build $(BUILD) --data $(DATA) $(ONLY)
 
 bench: deps-bench ## every measurement, beside its peer (ONLY=learner: one; ONLY=quality: what is learned, without settings)
