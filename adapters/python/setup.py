@@ -15,9 +15,9 @@ import build_native  # noqa: E402
 
 
 class NativeModule(build_ext):
-    """Makes the C source of the extension, and the library where there is none, when the extension
-    is built: not
-    for an sdist or for metadata, as the keyword cffi_modules would."""
+    """Makes the C source, and the library where there is none, when the extension is built.
+
+    The keyword cffi_modules would do it for an sdist and for metadata, too."""
 
     def build_extension(self, ext):
         build_native.prepare(ext, self.build_temp)

@@ -98,6 +98,9 @@ class Labels:
         LabelBlock.commit.
         """
         dtype, items = _items(y, n)
+        if isinstance(items, np.ndarray):
+            index, names = _numbered(items)
+            return LabelBlock(self, index, names, dtype)
         table: Dict[Any, int] = {}
         try:
             index = np.fromiter(
@@ -163,15 +166,32 @@ def column(y: Any, n: int) -> Any:
     return y
 
 
-def _items(y: Any, n: int) -> Tuple[Any, List[Any]]:
-    """The dtype (None for a list) and the items of y."""
+def _numbered(y: Any) -> Tuple[Any, List[Any]]:
+    """Integers or bools as indexes (int32) into their distinct values, in order of appearance."""
+    n = len(y)
+    low, high = (int(y.min()), int(y.max())) if n else (0, 0)
+    if high - low > 4 * n or high >= 2**63:
+        _, first, index = np.unique(y, return_index=True, return_inverse=True)
+    else:  # few integers between: no sorting
+        index = y.astype(np.int64) - low
+        first = np.full(high - low + 1, n)
+        first[index[::-1]] = np.arange(n - 1, -1, -1)
+    order = np.argsort(first)
+    order = order[: np.count_nonzero(first < n)]
+    rank = np.empty(len(first), dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    return rank[index], y[first[order]].tolist()
+
+
+def _items(y: Any, n: int) -> Tuple[Any, Any]:
+    """The dtype (None for a list) and the items of y: a list, or an array of integers or bools."""
     y = column(y, n)
     if isinstance(y, np.ndarray):
         if y.dtype.kind not in "iubfUO":
             raise errors.WrongTypeError(
                 "Unknown label type: %s. Labels are integers, bools or strings" % y.dtype
             )
-        return y.dtype, y.tolist()
+        return y.dtype, y if y.dtype.kind in "iub" else y.tolist()
     return None, list(y)
 
 
