@@ -54,11 +54,38 @@ not_finite
 """
 from __future__ import annotations
 
+import importlib as _importlib
+from typing import TYPE_CHECKING, Any as _Any, List as _List
+
 from . import datasets, errors
 from .evaluation import evaluate
 from .learners import ALSVM, Auto
 from .novelty import Monitor, Novelty
 from ._library import ffi as _ffi, lib as _lib
 
-__all__ = ["ALSVM", "Auto", "Monitor", "Novelty", "datasets", "errors", "evaluate"]
+if TYPE_CHECKING:
+    from .aio import AsyncStream
+    from .client import Stream
+    from .model import Model
+
+__all__ = ["ALSVM", "AsyncStream", "Auto", "Model", "Monitor", "Novelty", "Stream", "datasets", "errors", "evaluate"]
 __version__: str = _ffi.string(_lib.svs_version()).decode()
+
+# The learners need neither pyzmq nor msgpack: what does is imported at its first use.
+_CLIENT = {"AsyncStream": "aio", "Model": "model", "Stream": "client"}
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _CLIENT:
+        raise AttributeError("module 'svmstream' has no attribute %r" % name)
+    try:
+        module = _importlib.import_module("." + _CLIENT[name], __name__)
+    except ModuleNotFoundError as missing:
+        raise ImportError("svmstream.%s needs pyzmq and msgpack (pip install pyzmq msgpack): %s"
+                          % (name, missing)) from missing
+    globals()[name] = getattr(module, name)
+    return globals()[name]
+
+
+def __dir__() -> _List[str]:
+    return sorted({*globals(), *_CLIENT})

@@ -1,0 +1,314 @@
+"""Sockets that tell why nothing answers, and the outbox on its DEALER socket.
+
+Nothing here waits: a caller polls `sockets` for at most `wait()` seconds, with blocking calls (client) or in an event
+loop (aio), and then calls `turn`. Operations of several steps are generators that yield (sockets, seconds) where they
+have to wait, so that both clients share them.
+"""
+from __future__ import annotations
+
+import itertools
+import struct
+import time
+from typing import Any, Dict, Generator, List, Optional, Tuple
+
+import zmq
+
+from . import errors, wire
+from ._curve import Identity
+from ._outbox import HOPELESS, Outbox
+
+Steps = Generator[Tuple[List[Any], float], None, Any]
+
+REFUSED = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+WATCHED = zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | REFUSED
+BEAT_MS = 5000  # between heartbeats, so that a vanished host is noticed
+_names = itertools.count()
+
+
+class Dialer:
+    """A connected socket with a monitor: how far did its connection ever get?"""
+
+    def __init__(self, context: Any, kind: int, address: str, identity: Optional[Identity],
+                 subscribe: Tuple[bytes, ...] = (), **options: int) -> None:
+        self.address, self._identity = address, identity
+        self.accepted = self.introduced = self.connected = False
+        self.refusals = 0
+        self.monitor: Any = None
+        self.socket: Any = context.socket(kind)
+        try:
+            self.socket.linger = 0
+            self.socket.reconnect_ivl, self.socket.reconnect_ivl_max = 50, 1000
+            self.socket.heartbeat_ivl = BEAT_MS
+            for name, value in options.items():
+                setattr(self.socket, name, value)
+            if address.startswith("tcp://["):
+                self.socket.ipv6 = True
+            if identity is not None:
+                identity.apply(self.socket)
+            for topic in subscribe:
+                self.socket.setsockopt(zmq.SUBSCRIBE, topic)
+            name = "inproc://svmstream.monitor.%d.%d" % (id(self), next(_names))
+            self.socket.monitor(name, WATCHED)
+            self.monitor = context.socket(zmq.PAIR)
+            self.monitor.linger = 0
+            self.monitor.connect(name)
+            self.socket.connect(address)
+        except zmq.ZMQError as reason:
+            self.close()
+            raise errors.InputError("%s cannot be dialled: %s; an address is like tcp://host:5557 or ipc:///path"
+                                    % (address, reason)) from None
+
+    @property
+    def sockets(self) -> List[Any]:
+        return [self.socket, self.monitor]
+
+    def look(self) -> bool:
+        """Takes the monitor's events. True: a connection that was complete has broken."""
+        broken = False
+        while True:
+            try:
+                head = self.monitor.recv_multipart(zmq.NOBLOCK)[0]
+            except zmq.Again:
+                return broken
+            event = struct.unpack_from("=H", head)[0]
+            if event == zmq.EVENT_CONNECTED:
+                self.accepted = True
+            elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self.introduced = self.connected = True
+            else:
+                self.refusals += not self.introduced
+                broken = broken or (event == zmq.EVENT_DISCONNECTED and self.connected)
+                self.connected = False
+
+    @property
+    def hopeless(self) -> bool:
+        """With keys, a handshake that fails again and again will not succeed."""
+        return self._identity is not None and not self.introduced and self.refusals > 3
+
+    def why(self, what: str, role: str) -> str:
+        """The likely reason why nothing answers, by the stage that the connection reached."""
+        if not self.accepted:
+            return "no process listens at %s: is `svmstream run` running there, with this `%s`?" % (self.address, what)
+        if not self.introduced and self._identity is not None:
+            return ("%s does not let us in: is curve_server its key, is ours in its allow file with the role %s, and does "
+                    "it run with curve?" % (self.address, role))
+        if not self.introduced:
+            return ("a process listens at %s, but this is not its `%s`, or it runs with CURVE (then give curve= and "
+                    "curve_server=), or hangs" % (self.address, what))
+        return "%s %s" % (self.address, "does not answer" if self.connected else "is gone")
+
+    def close(self) -> None:
+        for socket in (self.socket, self.monitor):
+            if socket is not None:
+                socket.close(0)
+
+
+class Control:
+    """Requests to `ctl`, one after the other over one socket, which is dropped when a reply is missing."""
+
+    def __init__(self, context: Any, address: str, identity: Optional[Identity]) -> None:
+        self._context, self.address, self._identity = context, address, identity
+        self._dialer: Optional[Dialer] = None
+
+    def ask(self, request: bytes, timeout: float) -> Steps:
+        """Steps that return the reply's map, or raise the error that it states."""
+        dialer = self._dialer or Dialer(self._context, zmq.DEALER, self.address, self._identity)
+        self._dialer = None  # kept only if the exchange is complete, also where a task is cancelled
+        end = time.monotonic() + timeout
+        try:
+            dialer.socket.send(request, zmq.NOBLOCK)
+            while True:
+                dialer.look()
+                try:
+                    reply = wire.unpack(dialer.socket.recv_multipart(zmq.NOBLOCK)[-1])
+                    break
+                except zmq.Again:
+                    pass
+                left = end - time.monotonic()
+                if left <= 0 or dialer.hopeless:
+                    error = errors.NotAllowedError if dialer.hopeless else errors.TimedOutError
+                    raise error("%s (%s after %.3g s)" % (dialer.why("ctl", "control"), "no answer", timeout - left))
+                yield dialer.sockets, left
+            self._dialer = dialer
+        finally:
+            if self._dialer is not dialer:
+                dialer.close()
+        if not isinstance(reply, dict):
+            raise errors.FileError("%s: what answers there is not svmstream" % self.address)
+        if "error" in reply:
+            raise errors.by_code(reply.get("code", ""), reply["error"])
+        return reply
+
+    def close(self) -> None:
+        if self._dialer is not None:
+            self._dialer.close()
+
+
+class Link:
+    """The outbox and its socket."""
+
+    def __init__(self, context: Any, address: str, identity: Optional[Identity], box: Outbox, timeout: float) -> None:
+        self.box, self._timeout = box, timeout
+        self.dialer = Dialer(context, zmq.DEALER, address, identity)
+        self._blocked = False
+        self._marks: Tuple[int, ...] = ()
+        self.moved = time.monotonic()  # the last progress
+
+    def turn(self) -> None:
+        """Receives, and sends what the outbox has. Raises if waiting is of no use any more."""
+        box, socket = self.box, self.dialer.socket
+        while True:
+            try:
+                reply = socket.recv_multipart(zmq.NOBLOCK)[-1]
+            except zmq.Again:
+                break
+            try:
+                box.reply(reply, time.monotonic())
+            except errors.InputError:
+                raise errors.FileError("%s: what answers there is not svmstream" % self.dialer.address) from None
+        now = time.monotonic()
+        if self.dialer.look():
+            box.broken(now)
+        self._blocked = False
+        while not self._blocked:
+            frame = box.frame(now)
+            if frame is None:
+                break
+            try:
+                socket.send(frame, zmq.NOBLOCK)
+                box.sent(now)
+            except zmq.Again:
+                self._blocked = True
+        box.note_given_up()
+
+    def wait(self) -> float:
+        """Seconds until `turn` has something to do without a reply."""
+        return 0.05 if self._blocked else min(self.box.wait(time.monotonic()), self._timeout, 3600.0)
+
+    def begin(self) -> None:
+        """The patience of a caller begins now."""
+        self.moved = time.monotonic()
+
+    def check(self) -> None:
+        """Raises if there was no progress for the timeout, with the likely reason; at once where waiting is no cure."""
+        f, now = self.box.status(), time.monotonic()
+        marks = (f.acked, f.refused, f.dropped, f.taken, f.durable, int(f.greeted))
+        if marks != self._marks:
+            self._marks, self.moved = marks, now
+        code, reason = self.box.later or ("", "")
+        address = self.dialer.address
+        if code in HOPELESS:
+            if code == "not_durable":
+                raise errors.UnavailableError("%s cannot promise that: %s" % (address, reason))
+            raise errors.by_code(code, reason)
+        if self.dialer.hopeless:
+            raise errors.NotAllowedError(self.dialer.why("in", "ingest"))
+        if now - self.moved < self._timeout:
+            return
+        kept = ""
+        if f.kept:
+            kept = "; %d rows wait in the outbox and are sent as soon as it answers: do not send them again" % f.kept
+        if code:
+            error: errors.SvmstreamError = errors.by_code(code, "%s takes nothing for now: %s%s" % (address, reason, kept))
+        else:
+            error = errors.TimedOutError("%s (nothing was acknowledged for %.3g s%s)"
+                                         % (self.dialer.why("in", "ingest"), self._timeout, kept))
+        self.moved = now  # the next call has patience of its own
+        raise error
+
+    @property
+    def busy(self) -> bool:
+        """Has the outbox rows without a result?"""
+        return self.box.waiting > 0
+
+    def close(self) -> None:
+        self.dialer.close()
+        self.box.free()
+
+
+# ---- finding the addresses
+
+DEFAULT_PORTS = {"in": 5555, "out": 5556, "ctl": 5557}
+
+
+def _split(address: str) -> Tuple[str, Optional[int]]:
+    """(host, port) of tcp://host:port, tcp://host, host:port or host."""
+    rest = address[6:] if address.startswith("tcp://") else address
+    host, colon, port = rest.rpartition(":")
+    if rest.startswith("[") and rest.endswith("]") or not colon or ("]" not in rest and ":" in host):
+        host, port = rest, ""
+    if not host or "/" in host or (port and (not port.isdigit() or not 0 < int(port) < 65536)):
+        raise errors.InputError("%r is no address; it is like tcp://host, tcp://host:5557 or ipc:///path" % address)
+    if ":" in host and not host.startswith("["):
+        host = "[%s]" % host
+    return host, int(port) if port else None
+
+
+def candidates(address: str) -> List[str]:
+    """Where `ctl` may be, the most likely first, if `address` is any one of the addresses of a process."""
+    if "://" in address and not address.startswith("tcp://"):
+        return [address]
+    host, port = _split(address)
+    ports = [DEFAULT_PORTS["ctl"]] if port is None else [port, port + 2, port + 1, DEFAULT_PORTS["ctl"]]
+    return ["tcp://%s:%d" % (host, p) for p in dict.fromkeys(ports) if p < 65536]
+
+
+def _reached(addresses: Dict[str, Any], ctl: str) -> Dict[str, Dict[str, Any]]:
+    """The addresses of a status, with the host under which `ctl` was reached in the place of `*`."""
+    host = _split(ctl)[0] if ctl.startswith("tcp://") else "*"
+    found = {key: dict(entry) for key, entry in addresses.items()}
+    for entry in found.values():
+        if entry.get("address"):
+            entry["address"] = entry["address"].replace("tcp://*:", "tcp://%s:" % host)
+    return found
+
+
+def find(context: Any, address: str, identity: Optional[Identity], timeout: float) -> Steps:
+    """Steps that return {"in", "out", "ctl": {"address", "mode"}} of the process of which `address` is one."""
+    tried = candidates(address)
+    port = None if not tried[0].startswith("tcp://") else _split(tried[0])[1]
+    begin = time.monotonic()
+    request = wire.pack({"op": "status"})
+    dialers: List[Dialer] = []
+    only_in = False
+    try:
+        for candidate in tried:
+            dialers.append(Dialer(context, zmq.DEALER, candidate, identity))
+            dialers[-1].socket.send(request, zmq.NOBLOCK)
+        while True:
+            for dialer in dialers:
+                dialer.look()
+                try:
+                    reply = wire.unpack(dialer.socket.recv_multipart(zmq.NOBLOCK)[-1])
+                except zmq.Again:
+                    continue
+                except Exception:  # noqa: BLE001: whatever it is, it is no msgpack
+                    raise errors.FileError("%s: what answers there is not svmstream" % dialer.address) from None
+                if not isinstance(reply, dict):
+                    continue
+                if "addresses" in reply:
+                    entries = _reached(reply["addresses"], dialer.address)
+                    ports = [str(e.get("address")).rpartition(":")[2] for e in entries.values()]
+                    # Another process may own the default port: only one that has the given address is ours.
+                    if dialer is dialers[0] or str(port) in ports:
+                        entries.setdefault("ctl", {"mode": "router"})["address"] = dialer.address
+                        return entries
+                elif reply.get("code") == "unknown_op" and dialer is dialers[0]:
+                    only_in = True
+                elif "error" in reply and dialer is dialers[0]:
+                    raise errors.by_code(reply.get("code", ""), "%s: %s" % (dialer.address, reply["error"]))
+            passed = time.monotonic() - begin
+            if only_in and passed > min(1.0, timeout):
+                return {"in": {"address": tried[0], "mode": "router"}}
+            if dialers[0].hopeless:
+                raise errors.NotAllowedError(dialers[0].why("ctl", "control"))
+            if passed >= timeout:
+                others = "" if len(tried) == 1 else "; its `ctl` was looked for at %s too: give ctl=ADDRESS" % (
+                    ", ".join(tried[1:]))
+                raise errors.TimedOutError("%s (no answer within %.3g s%s)"
+                                           % (dialers[0].why("ctl", "control"), timeout, others))
+            until = 1.0 if only_in else timeout
+            yield [s for d in dialers for s in d.sockets], max(0.001, min(until, timeout) - passed)
+    finally:
+        for dialer in dialers:
+            dialer.close()

@@ -1,0 +1,248 @@
+"""The library's outbox for Python: rows in, frames out, and the fate of each row by its number.
+
+It has no socket and no clock: `_link` has them. What decides about sending, sending again and numbering is
+`svs_outbox_*` (outbox.h); here its reports become one result for each row: a Score, or an exception. Rows settle in
+the order of their numbers. The reply is unpacked once for all of its scores; the outbox reports to which numbers
+they belong.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+from . import errors, wire
+from ._library import Error, check, failure, ffi, lib
+
+Result = Union[wire.Score, errors.SvmstreamError]
+
+SAMPLES, BYTES, MESSAGE, BATCH = 1_000_000, 256 << 20, 1 << 20, 4096
+# What waiting does not cure: it is raised at once, and not after the timeout.
+HOPELESS = ("wrong_columns", "not_durable", "not_allowed")
+
+
+class MovedError(errors.SvmstreamError):
+    """The process wants rows of this source again, or has other ones: go on at row `wanted`."""
+
+    code = "gap"
+
+    def __init__(self, text: str = "", code: Optional[str] = None, wanted: int = 0) -> None:
+        super().__init__(text, code)
+        self.wanted = wanted
+
+
+@ffi.def_extern()  # type: ignore[untyped-decorator, unused-ignore]
+def svpy_outbox_event(user: Any, event: Any) -> None:
+    ffi.from_handle(user)._hear(event)
+
+
+@ffi.def_extern()  # type: ignore[untyped-decorator, unused-ignore]
+def svpy_outbox_score(user: Any, sample: int, _map: Any, _size: int) -> None:
+    ffi.from_handle(user)._numbers.append(sample)
+
+
+class Outbox:
+    """One outbox. `settle(number, result)` is called once for each row, during `reply`.
+
+    src: name of the producer; replay: its rows can be put again from any number; release: a constant
+    SVS_OUTBOX_* of the library.
+    """
+
+    def __init__(self, src: str, replay: bool, release: int, columns: Optional[Sequence[str]],
+                 settle: Callable[[int, Result], None]) -> None:
+        options = ffi.new("svs_outbox_options *")
+        lib.svs_outbox_defaults(options)
+        name = ffi.new("char[]", src.encode("utf-8", "surrogatepass"))
+        self._handle = ffi.new_handle(self)
+        options.src, options.replay, options.release, options.user = name, replay, release, self._handle
+        options.samples, options.bytes, options.message, options.batch = SAMPLES, BYTES, MESSAGE, BATCH
+        options.window = 1_000_000  # the process's credit decides
+        options.tell, options.score = lib.svpy_outbox_event, lib.svpy_outbox_score
+        self._err = Error()
+        self._box = lib.svs_outbox_new(options, self._err)
+        if self._box == ffi.NULL:
+            raise failure(self._err)
+        self._bytes, self._size = ffi.new("const void **"), ffi.new("size_t *")
+        self._figures = ffi.new("svs_outbox_figures *")
+        self._settle, self._replay, self._src = settle, replay, src
+        self._next = self._end = 0          # numbers of the rows that have no result yet
+        self._numbers: List[int] = []       # of the scores in the present reply
+        self._refusals: List[Tuple[int, int, int, str, str]] = []
+        self._given_up: Dict[int, errors.SvmstreamError] = {}
+        self.later: Optional[Tuple[str, str]] = None  # (code, reason): nothing is taken for now
+        self.losses: List[str] = []         # sentences about acknowledged rows that a process no longer has
+        self.moved: Optional[MovedError] = None
+        if columns:
+            texts = [ffi.new("char[]", c.encode("utf-8", "surrogatepass")) for c in columns]
+            check(lib.svs_outbox_columns(self._box, ffi.new("char *[]", texts), len(texts), self._err), self._err)
+
+    def free(self) -> None:
+        pointer = ffi.new("svs_outbox **", self._box)
+        lib.svs_outbox_free(pointer)
+        self._box = ffi.NULL
+
+    # ---- in
+
+    @property
+    def wanted(self) -> int:
+        """The number of the row to put next; -1: not known yet (with replay, before the first answer)."""
+        return int(lib.svs_outbox_wanted(self._box))
+
+    @property
+    def place(self) -> Optional[bytes]:
+        """The cursor at the process's position."""
+        found = lib.svs_outbox_place(self._box, self._size)
+        return None if found == ffi.NULL else bytes(ffi.buffer(found, self._size[0]))
+
+    @property
+    def waiting(self) -> int:
+        """How many rows have no result yet."""
+        return self._end - self._next
+
+    def put(self, row: bytes, cursor: Union[None, bytes, str] = None) -> Optional[int]:
+        """The number of the row; None: full, or it is not known yet which row is wanted. Raises for a bad row."""
+        number = self.wanted
+        if number < 0:
+            return None
+        if cursor is not None:
+            data = cursor.encode() if isinstance(cursor, str) else bytes(cursor)
+            check(lib.svs_outbox_cursor(self._box, data, len(data), self._err), self._err)
+        code = lib.svs_outbox_put(self._box, row, len(row), self._err)
+        if code == lib.SVS_LIMIT:
+            return None
+        if code:
+            lib.svs_outbox_cursor(self._box, ffi.NULL, 0, self._err)
+            raise failure(self._err)
+        if number != self._end:  # the first one
+            self._next = number
+        self._end = number + 1
+        return number
+
+    # ---- out
+
+    def frame(self, now: float) -> Any:
+        """The bytes to send now, valid until the next call, or None. `sent` follows when the socket has them."""
+        if lib.svs_outbox_frame(self._box, now, self._bytes, self._size):
+            return ffi.buffer(self._bytes[0], self._size[0])
+        return None
+
+    def sent(self, now: float) -> None:
+        lib.svs_outbox_sent(self._box, now)
+
+    def broken(self, now: float) -> None:
+        lib.svs_outbox_broken(self._box, now)
+
+    def wait(self, now: float) -> float:
+        """Seconds until there is a frame without a further reply."""
+        return float(lib.svs_outbox_wait(self._box, now))
+
+    def leave(self) -> None:
+        lib.svs_outbox_leave(self._box)
+
+    @property
+    def done(self) -> bool:
+        return bool(lib.svs_outbox_done(self._box))
+
+    @property
+    def delivered(self) -> bool:
+        """Is every row answered for, and on disk if the process keeps its state? Also where the process is gone now."""
+        f = self.status()
+        return self.done or (f.kept == 0 and f.durable < 0)
+
+    def status(self) -> Any:
+        """svs_outbox_figures, valid until the next call."""
+        lib.svs_outbox_status(self._box, self._figures)
+        return self._figures
+
+    def figures(self) -> Dict[str, int]:
+        """The figures of outbox.h as a dict."""
+        f = self.status()
+        return {name: int(getattr(f, name)) for name in dir(f)}
+
+    # ---- replies
+
+    def _hear(self, event: Any) -> None:
+        code, reason = (ffi.string(text).decode("utf-8", "replace") for text in (event.code, event.reason))
+        if event.kind == lib.SVS_OUTBOX_ACKED:
+            self.later = None
+        elif event.kind == lib.SVS_OUTBOX_REFUSED:
+            self._refusals.append((event.first, event.last, event.count, code, reason))
+        elif event.kind == lib.SVS_OUTBOX_LATER:
+            self.later = (code, reason)
+        elif event.count > 0 and not self._replay:
+            self.losses.append("%d acknowledged rows of %s are lost: %s" % (event.count, self._src, reason))
+
+    def note_given_up(self) -> None:
+        """After `frame`: rows that are larger than the process takes."""
+        for first, _, _, code, reason in self._refusals:
+            self._given_up[first] = errors.by_code(code, reason)
+        self._refusals.clear()
+
+    def reply(self, data: bytes, now: float) -> None:
+        """Processes a reply: settles the rows that it answers for."""
+        self.note_given_up()
+        self._numbers.clear()
+        check(lib.svs_outbox_reply(self._box, data, len(data), now, self._err), self._err)
+        if self._next < self._end:
+            if self._numbers or self._refusals:
+                self._take_elements(wire.unpack(data))
+            self._take_mark()
+        self._follow()
+        self._refusals.clear()
+
+    def _take_elements(self, reply: Dict[str, Any]) -> None:
+        """Results that the reply has for each of its rows."""
+        elements = reply.get("scores")
+        if not elements:
+            return
+        if self._numbers:
+            base = self._numbers[0] - next(i for i, e in enumerate(elements) if "id" in e)
+        else:
+            base = self._refusals[-1][1] + 1 - len(elements)
+        settle, given_up = self._settle, self._given_up
+        for number, element in enumerate(elements, base):
+            if not self._next <= number < self._end:
+                continue
+            while self._next < number:
+                self._settle_unknown()
+            self._next = number + 1
+            if "id" in element:
+                settle(number, wire.Score(element, "", b"", number))
+            elif "error" in element:
+                settle(number, given_up.pop(number, None) or errors.by_code(element.get("code", ""), element["error"]))
+            else:
+                note = "taken before" if "duplicate" in element else "left out by the setting missing"
+                settle(number, wire.Score(element, "", b"", number, note))
+
+    def _take_mark(self) -> None:
+        """Rows that are answered for, and of which the reply says no more."""
+        f = self.status()
+        mark = min(self.wanted - f.kept + f.taken, self._end)
+        while self._next < mark:
+            self._settle_unknown()
+
+    def _settle_unknown(self) -> None:
+        number, self._next = self._next, self._next + 1
+        result: Optional[Result] = self._given_up.pop(number, None)
+        for first, last, count, code, reason in self._refusals:
+            if result is None and first <= number <= last:
+                text = reason if count == last - first + 1 else (
+                    "%d of the rows %d to %d were refused, this one maybe: %s" % (count, first, last, reason))
+                result = errors.by_code(code, text)
+        self._settle(number, result or wire.Score({}, "", b"", number, "the reply with its score was lost, or too large"))
+
+    def _follow(self) -> None:
+        """With replay: the process may want earlier rows again, or have later ones; rows put so far are dropped."""
+        wanted = self.wanted
+        if wanted == self._end or not self._replay:
+            return
+        known, before = self._end > 0 or self._next > 0, self._end
+        text = ("the process wants row %d of %s next, and not row %d: it was started again without the rows after that "
+                "(see its settings state.dir and delivery), or another producer uses this name. Send from row %d on "
+                "(stream.wanted), or open the Stream with replay=False where rows cannot be read again"
+                % (wanted, self._src, before, wanted))
+        moved = MovedError(text, wanted=wanted)
+        while self._next < self._end:
+            self._next += 1
+            self._settle(self._next - 1, moved)
+        if known and before > 0 and self.figures()["put"] > 0:
+            self.moved = moved
+        self._next = self._end = wanted

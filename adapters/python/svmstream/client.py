@@ -1,0 +1,571 @@
+"""A running `svmstream run` as an object: rows in, scores back, events, requests.
+
+    with Stream("tcp://127.0.0.1") as stream:
+        score = stream.send({"temperature": 21.5, "machine": "press-03"}, "ok")
+        print(score.yhat, score.proba)
+
+`Stream` blocks and starts no thread; `AsyncStream` (aio) is the same for asyncio.
+"""
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import threading
+import time
+import warnings
+from collections import deque
+from typing import (Any, Callable, Deque, Dict, Generic, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple,
+                    Type, TypeVar, Union, cast)
+
+import zmq
+
+from . import _curve, errors, wire
+from ._library import lib
+from ._link import Control, Dialer, Link, Steps, find
+from ._outbox import MovedError, Outbox, Result
+
+__all__ = ["Events", "MovedError", "Stream"]
+
+E = TypeVar("E", bound=wire.Event)
+QUEUE = 10_000  # events that wait for a subscriber; what is beyond is lost, which `lost` counts
+
+
+class Connection:
+    """What both clients share: settings, addresses, rows and requests, without waiting."""
+
+    def __init__(self, address: str = "tcp://127.0.0.1", *, src: Optional[str] = None, replay: Optional[bool] = None,
+                 durable: bool = False, ctl: Optional[str] = None, curve: Union[None, bool, _curve.Path] = None,
+                 curve_server: Optional[_curve.Path] = None, columns: Optional[Sequence[str]] = None,
+                 missing: Optional[str] = None, timeout: float = 10.0, context: Optional[Any] = None) -> None:
+        if not isinstance(address, str) or not address:
+            raise errors.WrongTypeError("address is %r; it is a string like tcp://host" % (address,))
+        if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9:
+            raise errors.SettingError("timeout is %r; it is a number of seconds above 0" % (timeout,))
+        if replay and src is None:
+            raise errors.SettingError("replay needs a name, src=, under which the process counts the rows")
+        self._packer = wire.RowPacker(missing)
+        self._identity = _curve.identity(curve, curve_server)
+        self._given, self._timeout = ctl or address, float(timeout)
+        self._named = src is not None
+        self._src = src if src is not None else "python-%d-%s" % (os.getpid(), secrets.token_hex(6))
+        self._replay = self._named if replay is None else bool(replay)
+        self._release = lib.SVS_OUTBOX_DURABLE if durable else lib.SVS_OUTBOX_SAFEST
+        self._columns = list(columns) if columns is not None else None
+        self._own = context is None
+        # Also of an asyncio context plain sockets are used, which never block.
+        self._context: Any = zmq.Context() if context is None else zmq.Context.shadow(context.underlying)
+        self._pid = os.getpid()
+        self._closed = False
+        self._addresses: Dict[str, Dict[str, Any]] = {}
+        self._control: Optional[Control] = None
+        self._link: Optional[Link] = None
+        self._subscriptions: List[Any] = []
+
+    def _check(self) -> None:
+        if os.getpid() != self._pid:
+            raise errors.UnavailableError(
+                "this stream was opened by process %d, and sockets do not survive a fork: open one of its own in "
+                "process %d" % (self._pid, os.getpid()))
+        if self._closed:
+            raise errors.UnavailableError("this stream is closed: open another one")
+
+    def _address(self, key: str) -> str:
+        """The address of `in`, `out` or `ctl`; raises what to do if the process has none that can be dialled."""
+        entry = self._addresses.get(key)
+        if entry is None:
+            if "ctl" not in self._addresses:
+                raise errors.UnavailableError("%s is the `in` of a process whose `ctl` was not found: give ctl=ADDRESS"
+                                              % self._given)
+            raise errors.UnavailableError("the process has no `%s`: start it with --%s ADDRESS" % (key, key))
+        if key == "in" and entry.get("mode") != "router":
+            raise errors.UnavailableError(
+                "the process at %s runs with in.mode %s, which acknowledges nothing: start it with `svmstream run "
+                "--in.mode router`" % (entry.get("address") or self._given, entry.get("mode")))
+        return cast(str, entry["address"])
+
+    def _open_link(self, settle: Callable[[int, Result], None]) -> Link:
+        address = self._address("in")
+        box = Outbox(self._src, self._replay, self._release, self._columns, settle)
+        try:
+            return Link(self._context, address, self._identity, box, self._timeout)
+        except BaseException:
+            box.free()
+            raise
+
+    def _ask(self, op: str, keys: Mapping[str, Any], timeout: Optional[float] = None) -> Steps:
+        self._address("ctl")
+        assert self._control is not None
+        request = {"op": op}
+        request.update((k[:-1] if k.endswith("_") else k, v) for k, v in keys.items() if v is not None)
+        return self._control.ask(wire.pack(request), self._timeout if timeout is None else timeout)
+
+    def _found(self, addresses: Dict[str, Dict[str, Any]]) -> None:
+        self._addresses = addresses
+        if "ctl" in addresses:
+            self._control = Control(self._context, addresses["ctl"]["address"], self._identity)
+
+    def _warn(self) -> None:
+        """Reports rows that a process has lost although it had acknowledged them."""
+        assert self._link is not None
+        losses, self._link.box.losses = self._link.box.losses, []
+        for text in losses:
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+    def _raise_moved(self) -> None:
+        assert self._link is not None
+        moved, self._link.box.moved = self._link.box.moved, None
+        if moved is not None:
+            raise moved
+
+    def _release_all(self) -> None:
+        """Closes every socket; in a child after a fork it only lets go of them."""
+        if self._closed:
+            return
+        self._closed = True
+        if os.getpid() != self._pid:
+            return
+        for subscription in list(self._subscriptions):
+            subscription._dialer.close()
+        if self._link is not None:
+            self._link.close()
+        if self._control is not None:
+            self._control.close()
+        if self._own:
+            self._context.term()
+
+    @property
+    def addresses(self) -> Dict[str, Dict[str, Any]]:
+        """{"in", "out", "ctl": {"address", "mode"}} of the process."""
+        return {key: dict(entry) for key, entry in self._addresses.items()}
+
+    @property
+    def src(self) -> str:
+        """The name under which the process counts the rows of this producer."""
+        return self._src
+
+
+def topics(names: Tuple[str, ...], stream: str, key: Union[None, int, str]) -> Tuple[bytes, ...]:
+    """Prefixes for a subscription; "score" is "score."."""
+    if not all(isinstance(name, str) for name in names):
+        raise errors.WrongTypeError("a topic is a string such as score or alert.")
+    if key is None:
+        return tuple((name if "." in name or not name else name + ".").encode() for name in names or ("",))
+    safe = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+    escaped = "".join(chr(b) if b in safe else "%%%02X" % b for b in str(key).encode())
+    return tuple(("%s.%s.%s." % (name.rstrip("."), stream, escaped)).encode() for name in names)
+
+
+class Subscription(Generic[E]):
+    """Events of a process, in order. `lost`: how many of its topics were lost on the way, by their `seq`."""
+
+    def __init__(self, owner: Connection, prefixes: Tuple[bytes, ...], timeout: Optional[float]) -> None:
+        self._owner, self._timeout, self._losses = owner, timeout, wire.Losses()
+        self._dialer = Dialer(owner._context, zmq.SUB, owner._address("out"), owner._identity, prefixes, rcvhwm=QUEUE)
+        owner._subscriptions.append(self)
+
+    @property
+    def lost(self) -> int:
+        """Events that did not arrive: this subscriber, or the network, was too slow, or the process was replaced."""
+        return self._losses.lost
+
+    def _begin(self) -> Steps:
+        """Steps until the connection is there."""
+        end = time.monotonic() + self._owner._timeout
+        while True:
+            self._dialer.look()
+            left = end - time.monotonic()
+            if self._dialer.introduced:
+                return
+            if left <= 0 or self._dialer.hopeless:
+                error = errors.NotAllowedError if self._dialer.hopeless else errors.TimedOutError
+                raise error(self._dialer.why("out", "subscribe"))
+            yield [self._dialer.monitor], left
+
+    def _take(self) -> Optional[E]:
+        """The next event that is there, or None."""
+        self._owner._check()
+        self._dialer.look()
+        while True:
+            try:
+                topic, payload = self._dialer.socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return None
+            except zmq.ZMQError:
+                raise errors.UnavailableError("this subscription is closed") from None
+            event = wire.event(topic, payload)
+            if self._losses.newer(event):
+                return cast(E, event)
+
+    def _next_steps(self) -> Steps:
+        """Steps that return the next event, or None when there was none for the timeout."""
+        end = math.inf if self._timeout is None else time.monotonic() + self._timeout
+        while True:
+            event = self._take()
+            left = end - time.monotonic()
+            if event is not None or left <= 0:
+                return event
+            yield self._dialer.sockets, left
+
+    def close(self) -> None:
+        """Ends the subscription."""
+        if self in self._owner._subscriptions:
+            self._owner._subscriptions.remove(self)
+            if os.getpid() == self._owner._pid and not self._owner._closed:
+                self._dialer.close()
+
+
+class Events(Subscription[E]):
+    """An iterator over events. It ends when nothing arrived for `timeout` seconds, and can then be continued."""
+
+    def __iter__(self) -> "Events[E]":
+        return self
+
+    def __next__(self) -> E:
+        event = cast(Optional[E], drive(self._next_steps()))
+        if event is None:
+            raise StopIteration
+        return event
+
+    def __enter__(self) -> "Events[E]":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def _poll(sockets: Sequence[Any], seconds: float) -> None:
+    """Until one of the sockets is readable, or the time is over."""
+    poller = zmq.Poller()
+    for socket in sockets:
+        poller.register(socket, zmq.POLLIN)
+    poller.poll(None if seconds == math.inf else max(0, math.ceil(1000 * seconds)))
+
+
+def drive(steps: Steps) -> Any:
+    """Runs steps with blocking waits."""
+    try:
+        while True:
+            sockets, seconds = next(steps)
+            _poll(sockets, seconds)
+    except StopIteration as end:
+        return end.value
+    finally:
+        steps.close()
+
+
+class Stream(Connection):
+    """A running process. Any one of its addresses is enough; a host alone stands for the default ports.
+
+    address: tcp://host, tcp://host:port (of `ctl`, or of `in` and `out` where the ports follow each other as the
+      defaults do), ipc:///path of `ctl`. ctl: the address of `ctl`, where it is found in no other way.
+    src: a name for this producer, under which the process counts its rows and continues after a restart: a producer
+      that is started again goes on with row `stream.wanted` (or at `stream.place`). Without a name, one is invented
+      for the life of this object.
+    replay: rows can be read again from any number; the default with `src`. Should the process need rows again, the
+      next call raises MovedError, whose `wanted` is where to go on. False keeps rows until they are on its disk.
+    durable: only to a process that keeps its state, and rows are kept until they are on its disk.
+    curve, curve_server: key file of this end, and public key (or its file) of the process, as in `svmstream feed`.
+    columns: names of the values of rows that are arrays. missing: mean, zero, drop or refuse, where NaN and None are
+      missing values; the default takes the mean for None and refuses NaN.
+    timeout: seconds without progress until a call gives up. context: a zmq.Context to use; it is not terminated.
+
+    Calls may come from several threads; they take turns. After a fork the child opens a Stream of its own.
+    """
+
+    def __init__(self, address: str = "tcp://127.0.0.1", **options: Any) -> None:
+        self._closed = True  # until there is something to close
+        super().__init__(address, **options)
+        self._lock = threading.RLock()
+        self._results: Dict[int, Optional[Result]] = {}
+        try:
+            self._found(drive(find(self._context, self._given, self._identity, self._timeout)))
+        except BaseException:
+            self._release_all()
+            raise
+
+    # ---- life
+
+    def close(self, wait: bool = True) -> None:
+        """Closes everything. wait: rows under way are delivered first (up to the timeout, which then raises)."""
+        try:
+            if wait and not self._closed and os.getpid() == self._pid and self._link is not None:
+                self.flush()
+                self._leave()
+        finally:
+            self._release_all()
+
+    def _leave(self) -> None:
+        """A name that was invented is not used again: its slot in the process is freed."""
+        link = self._link
+        if link is None or self._named or link.box.status().put == 0:
+            return
+        link.box.leave()
+        end = time.monotonic() + 1.0
+        while not link.box.done and time.monotonic() < end:
+            link.turn()
+            if not link.box.done:
+                _poll(link.dialer.sockets, min(link.wait(), 0.1))
+
+    def __enter__(self) -> "Stream":
+        self._check()
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], *_: Any) -> None:
+        self.close(wait=kind is None)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and os.getpid() == self._pid:
+            warnings.warn("a svmstream.Stream was not closed: use `with Stream(...)`", ResourceWarning, source=self)
+            self._release_all()
+
+    # ---- rows
+
+    def _settle(self, number: int, result: Result) -> None:
+        if number in self._results:  # else nobody waits for it any more
+            self._results[number] = result
+
+    def _ready(self) -> Link:
+        """The link, once it is known which row the process wants (with replay)."""
+        self._check()
+        if self._link is None:
+            self._link = self._open_link(self._settle)
+        self._link.begin()
+        return self._link
+
+    def _until(self, link: Link, condition: Callable[[], bool]) -> None:
+        """Sends and receives until the condition holds. Raises when nothing moves any more."""
+        while True:
+            link.turn()
+            self._warn()
+            if condition():  # before any waiting: no further reply may be due
+                return
+            link.check()
+            _poll(link.dialer.sockets, link.wait())
+
+    def _put(self, link: Link, row: bytes, cursor: Union[None, bytes, str]) -> int:
+        number: Optional[int] = None
+
+        def attempt() -> bool:
+            nonlocal number
+            self._raise_moved()
+            number = link.box.put(row, cursor)
+            return number is not None
+
+        if not attempt():
+            self._until(link, attempt)
+        assert number is not None
+        self._results[number] = None
+        return number
+
+    def _result(self, link: Link, number: int) -> Result:
+        """Waits for the fate of a row. If that fails the row stays in the outbox, and nobody waits for it."""
+        try:
+            self._until(link, lambda: self._results[number] is not None)
+            return cast(Result, self._results[number])
+        finally:
+            del self._results[number]
+
+    def send(self, x: Any, y: Any = None, *, id: Union[None, int, str] = None, ts: Any = None, w: float = 1.0,
+             key: Union[None, int, str] = None, cursor: Union[None, bytes, str] = None) -> wire.Score:
+        """Sends a row and returns its score, which was made before the row was learned.
+
+        x: a dict of numbers, words and None (missing), a sequence, or an array of numpy. Without y the row is scored
+        and not learned; a label may follow (`label`). ts: seconds since 1970 or a datetime. cursor: where the
+        producer's source continues after this row (up to 64 bytes), see `place`.
+
+        A row that is refused raises the exception of its code. TimeoutError: the row stays in the outbox and is
+        delivered by the next call when the process is back; do not send it again.
+        """
+        with self._lock:
+            self._check()
+            row = self._packer.row(x, y, id, ts, w, key)
+            link = self._ready()
+            result = self._result(link, self._put(link, row, cursor))
+        if isinstance(result, errors.SvmstreamError):
+            raise result
+        return result
+
+    def send_many(self, rows: Any, y: Any = None, *, id: Any = None, ts: Any = None, w: Any = None, key: Any = None,
+                  batch: int = 64, in_flight: int = 64) -> Iterator[Union[wire.Score, errors.SvmstreamError]]:
+        """Sends rows and yields their scores, in order.
+
+        rows: an array of two dimensions, a DataFrame, or an iterable of x, (x, y), (x, y, {"id": ..., "ts": ...}) or
+        Sample. y, id, ts, w, key: one for each row. batch: rows a message; in_flight: messages without an answer.
+        For rows from a source that is slower than the process take batch=1: rows are read until a batch is full.
+
+        A row that is refused does not end the stream: its exception is yielded in its place, not raised. Process
+        failures are raised, as in `send`.
+        """
+        if not 1 <= batch <= 4096 or not 1 <= in_flight <= 100_000 or batch * in_flight > 500_000:
+            raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, 500000 rows in all")
+        self._check()
+        return self._many(wire.RowPacker(self._packer.missing).rows(rows, y, id, ts, w, key), batch, batch * in_flight)
+
+    def _many(self, source: Iterator[Union[bytes, errors.SvmstreamError]], batch: int,
+              limit: int) -> Iterator[Union[wire.Score, errors.SvmstreamError]]:
+        order: Deque[Union[int, errors.SvmstreamError]] = deque()
+        results, more = self._results, True
+        try:
+            with self._lock:
+                self._ready()
+            while more or order:
+                ready: List[Result] = []
+                with self._lock:
+                    self._check()
+                    link = cast(Link, self._link)
+                    if not order:
+                        link.begin()
+                    while more and limit - len(order) >= batch:
+                        more = self._fill(link, source, batch, order)
+                        if order and not self._open(order[0]):
+                            break
+                    if order:
+                        self._until(link, lambda: not self._open(order[0]))
+                    while order and not self._open(order[0]):
+                        head = order.popleft()
+                        ready.append(cast(Result, results.pop(head)) if isinstance(head, int) else head)
+                yield from ready
+        finally:
+            for number in order:
+                if isinstance(number, int):
+                    results.pop(number, None)
+
+    def _open(self, head: Union[int, errors.SvmstreamError]) -> bool:
+        return isinstance(head, int) and self._results[head] is None
+
+    def _fill(self, link: Link, source: Iterator[Union[bytes, errors.SvmstreamError]], batch: int,
+              order: Deque[Union[int, errors.SvmstreamError]]) -> bool:
+        """Puts one batch and sends it. False: the rows have ended."""
+        put, begun = 0, time.monotonic()
+        for row in source:
+            if isinstance(row, errors.SvmstreamError):
+                order.append(row)
+            else:
+                try:
+                    order.append(self._put(link, row, None))
+                except errors.InputError as error:
+                    order.append(error)
+            put += 1
+            if put >= batch:
+                link.turn()
+                return True
+            if put & 15 == 0 and time.monotonic() - begun > 0.005:  # a slow source: do not hold rows back
+                link.turn()
+                begun = time.monotonic()
+        link.turn()
+        return False
+
+    def flush(self) -> None:
+        """Waits until every row is answered for, and on disk if the process keeps its state."""
+        with self._lock:
+            link = self._ready()
+            if link.box.status().put > 0:
+                self._until(link, lambda: link.box.delivered)
+
+    @property
+    def wanted(self) -> int:
+        """The number of the row to send next, from 0. With `src` (replay): of the first that the process lacks."""
+        with self._lock:
+            link = self._ready()
+            self._until(link, lambda: bool(link.box.status().greeted))
+            link.box.moved = None
+            return link.box.wanted
+
+    @property
+    def place(self) -> Optional[bytes]:
+        """The `cursor` of the last row that the process has of this source; None: it has none."""
+        with self._lock:
+            link = self._ready()
+            self._until(link, lambda: bool(link.box.status().greeted))
+            return link.box.place
+
+    def figures(self) -> Dict[str, int]:
+        """What the outbox counts: put, kept, acked, refused, sent, resent, lost and others (outbox.h)."""
+        with self._lock:
+            return self._ready().box.figures()
+
+    # ---- events
+
+    def _subscribe(self, names: Tuple[str, ...], timeout: Optional[float], key: Union[None, int, str]) -> Any:
+        with self._lock:
+            self._check()
+            stream = self.status()["stream"] if key is not None else ""
+            events: Events[Any] = Events(self, topics(names, stream, key), timeout)
+            try:
+                drive(events._begin())
+                if "ctl" in self._addresses:  # its answer shows that the subscription has arrived
+                    self.command("status")
+            except errors.NotAllowedError:
+                raise
+            except BaseException:
+                events.close()
+                raise
+            return events
+
+    def events(self, *names: str, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.Event]:
+        """Events of these kinds (score, model, bank, alert, error, stats; none: all), from now on.
+
+        An iterator; `lost` counts what did not arrive. It ends after `timeout` seconds without an event (None:
+        never), and may then be continued. key: only those of this key of a stream with keys.
+        """
+        return cast("Events[wire.Event]", self._subscribe(names, timeout, key))
+
+    def scores(self, *, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.Score]:
+        """The scores of all rows, whoever sent them; see `events`."""
+        return cast("Events[wire.Score]", self._subscribe(("score",), timeout, key))
+
+    def models(self, *, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.ModelEvent]:
+        """The models that are published, beginning with the last one; see `events` and `Model.from_event`."""
+        return cast("Events[wire.ModelEvent]", self._subscribe(("model",), timeout, key))
+
+    def alerts(self, *, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.Alert]:
+        """The alerts that open, get worse and close; see `events`."""
+        return cast("Events[wire.Alert]", self._subscribe(("alert",), timeout, key))
+
+    # ---- requests
+
+    def command(self, op: str, *, timeout: Optional[float] = None, **keys: Any) -> Dict[str, Any]:
+        """Sends any request of `svmstream help protocol`, for example command("refit"), and returns the reply.
+
+        Keys that are None are left out. A key that is a word of Python, or `op` or `timeout`, gets an underscore
+        after it: command("mute", for_="2h"). A failed request raises the exception of its code.
+        """
+        with self._lock:
+            self._check()
+            return cast(Dict[str, Any], drive(self._ask(op, keys, timeout)))
+
+    def status(self, key: Union[None, int, str] = None) -> wire.Status:
+        """Counters, quality and figures of the process, or of one key."""
+        return wire.Status(self.command("status", key=key))
+
+    def config(self, settings: Optional[Mapping[str, Any]] = None, **more: Any) -> Dict[str, Any]:
+        """All settings with their values. Those given are changed first, all or none: config({"C": 10})."""
+        given = dict(settings or {}, **more)
+        return cast(Dict[str, Any], self.command("config", set=given or None)["config"])
+
+    def label(self, id: Union[int, str], y: Any, key: Union[None, int, str] = None) -> None:
+        """The label of a row that was sent without one, by its id: it is learned now. KeyError: none waits."""
+        self.command("label", id=id, y=y, key=key)
+
+    def forget(self, id: Union[int, str], key: Union[None, int, str] = None) -> int:
+        """Removes every row with this id from what was learned, exactly; returns their number."""
+        return int(self.command("forget", id=id, key=key)["count"])
+
+    def keys(self, **filters: Any) -> List[Dict[str, Any]]:
+        """The keys of a stream that has some: sort=, limit=, like=, prefix=, open=, silent=, rows=."""
+        return cast(List[Dict[str, Any]], self.command("keys", **filters)["keys"])
+
+    def score(self, x: Any, key: Union[None, int, str] = None) -> wire.Score:
+        """The score of a row that is neither learned nor counted."""
+        sample = wire.unpack_plain(self._packer.row(x))
+        return wire.Score(self.command("score", sample=sample, key=key))
+
+    def model(self, key: Union[None, int, str] = None) -> Any:
+        """The current model, as a Model."""
+        from .model import Model  # pylint: disable=import-outside-toplevel
+        return Model.from_event(self.command("model", key=key)["model"])
+
+    def publish(self, key: Union[None, int, str] = None) -> None:
+        """Model, bank and stats are published now."""
+        self.command("publish", key=key)
