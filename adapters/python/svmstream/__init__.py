@@ -43,6 +43,17 @@ True
 >>> result.figures["accuracy"] > 0.75
 True
 
+`Stream` is the client of a running `svmstream run` and `AsyncStream` the same for asyncio: rows are
+sent until they are acknowledged, with their scores in the replies. `Model` predicts what a process
+has learned, without it:
+
+>>> from svmstream import AsyncStream, Model, Stream
+>>> with Stream("tcp://127.0.0.1") as stream:  # doctest: +SKIP
+...     score = stream.send({"temp": 1, "room": "hall"}, "cold")
+...     model = stream.model()
+>>> Model.load("model.msgpack").predict_one({"temp": 1, "room": "hall"})  # doctest: +SKIP
+'cold'
+
 Errors are exceptions by code, with a sentence that says what to do (`errors`):
 
 >>> from svmstream import errors

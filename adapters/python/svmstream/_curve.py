@@ -1,5 +1,6 @@
-"""CURVE keys from the files of `svmstream curve`, by the rules of the program: a secret that others can read, or a
-public key that others can write, is refused."""
+"""CURVE keys from the files of `svmstream curve`, by the rules of the program: a secret that others
+can read, or a public key that others can write, is refused.
+"""
 from __future__ import annotations
 
 import os
@@ -98,8 +99,9 @@ def _server(given: str) -> str:
             raise errors.InputError("%s: no public key is in it, or it is damaged" % given)
         _refuse_published(given, key)
         return key
+    decode: Any = z85.decode
     try:
-        good = KEY.fullmatch(given) is not None and len(z85.decode(given)) == 32
+        good = KEY.fullmatch(given) is not None and len(decode(given)) == 32
     except ValueError:
         good = False
     if not good:
@@ -110,7 +112,9 @@ def _server(given: str) -> str:
 
 
 def identity(curve: Union[None, bool, Path], server: Optional[Path]) -> Optional[Identity]:
-    """The keys for `curve` (a key file; True: svmstream.key in the current folder) and `curve_server`."""
+    """The keys for `curve` (a key file; True: svmstream.key in the current folder) and
+    `curve_server`.
+    """
     if curve is None or curve is False or curve == "off":
         if server is not None:
             raise errors.SettingError("curve_server is given, but curve is off: give the key file of this end with "

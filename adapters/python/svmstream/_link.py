@@ -1,8 +1,8 @@
 """Sockets that tell why nothing answers, and the outbox on its DEALER socket.
 
-Nothing here waits: a caller polls `sockets` for at most `wait()` seconds, with blocking calls (client) or in an event
-loop (aio), and then calls `turn`. Operations of several steps are generators that yield (sockets, seconds) where they
-have to wait, so that both clients share them.
+Nothing here waits: a caller polls `sockets` for at most `wait()` seconds, with blocking calls
+(client) or in an event loop (aio), and then calls `turn`. Operations of several steps are
+generators that yield (sockets, seconds) where they have to wait, so that both clients share them.
 """
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ class Dialer:
             for topic in subscribe:
                 self.socket.setsockopt(zmq.SUBSCRIBE, topic)
             name = "inproc://svmstream.monitor.%d.%d" % (id(self), next(_names))
-            self.socket.monitor(name, WATCHED)
             self.monitor = context.socket(zmq.PAIR)
+            self.socket.monitor(name, WATCHED)
             self.monitor.linger = 0
+            self.monitor.rcvhwm = 0  # libzmq's thread would wait for a reader of a full queue
             self.monitor.connect(name)
             self.socket.connect(address)
         except zmq.ZMQError as reason:
@@ -98,13 +99,19 @@ class Dialer:
         return "%s %s" % (self.address, "does not answer" if self.connected else "is gone")
 
     def close(self) -> None:
-        for socket in (self.socket, self.monitor):
+        """The monitor ends first: an event without a reader would block libzmq's thread for ever.
+        """
+        if self.monitor is not None and not self.socket.closed:
+            self.socket.monitor(None, 0)
+        for socket in (self.monitor, self.socket):
             if socket is not None:
                 socket.close(0)
 
 
 class Control:
-    """Requests to `ctl`, one after the other over one socket, which is dropped when a reply is missing."""
+    """Requests to `ctl`, one after the other over one socket, which is dropped when a reply is
+    missing.
+    """
 
     def __init__(self, context: Any, address: str, identity: Optional[Identity]) -> None:
         self._context, self.address, self._identity = context, address, identity
@@ -190,7 +197,9 @@ class Link:
         self.moved = time.monotonic()
 
     def check(self) -> None:
-        """Raises if there was no progress for the timeout, with the likely reason; at once where waiting is no cure."""
+        """Raises if there was no progress for the timeout, with the likely reason; at once where
+        waiting is no cure.
+        """
         f, now = self.box.status(), time.monotonic()
         marks = (f.acked, f.refused, f.dropped, f.taken, f.durable, int(f.greeted))
         if marks != self._marks:
@@ -245,7 +254,9 @@ def _split(address: str) -> Tuple[str, Optional[int]]:
 
 
 def candidates(address: str) -> List[str]:
-    """Where `ctl` may be, the most likely first, if `address` is any one of the addresses of a process."""
+    """Where `ctl` may be, the most likely first, if `address` is any one of the addresses of a
+    process.
+    """
     if "://" in address and not address.startswith("tcp://"):
         return [address]
     host, port = _split(address)
@@ -254,7 +265,8 @@ def candidates(address: str) -> List[str]:
 
 
 def _reached(addresses: Dict[str, Any], ctl: str) -> Dict[str, Dict[str, Any]]:
-    """The addresses of a status, with the host under which `ctl` was reached in the place of `*`."""
+    """The addresses of a status, with the host under which `ctl` was reached in the place of `*`.
+    """
     host = _split(ctl)[0] if ctl.startswith("tcp://") else "*"
     found = {key: dict(entry) for key, entry in addresses.items()}
     for entry in found.values():
@@ -264,7 +276,9 @@ def _reached(addresses: Dict[str, Any], ctl: str) -> Dict[str, Dict[str, Any]]:
 
 
 def find(context: Any, address: str, identity: Optional[Identity], timeout: float) -> Steps:
-    """Steps that return {"in", "out", "ctl": {"address", "mode"}} of the process of which `address` is one."""
+    """Steps that return {"in", "out", "ctl": {"address", "mode"}} of the process of which `address`
+    is one.
+    """
     tried = candidates(address)
     port = None if not tried[0].startswith("tcp://") else _split(tried[0])[1]
     begin = time.monotonic()
@@ -289,7 +303,8 @@ def find(context: Any, address: str, identity: Optional[Identity], timeout: floa
                 if "addresses" in reply:
                     entries = _reached(reply["addresses"], dialer.address)
                     ports = [str(e.get("address")).rpartition(":")[2] for e in entries.values()]
-                    # Another process may own the default port: only one that has the given address is ours.
+                    # Another process may own the default port: only one that has the given address
+                    # is ours.
                     if dialer is dialers[0] or str(port) in ports:
                         entries.setdefault("ctl", {"mode": "router"})["address"] = dialer.address
                         return entries

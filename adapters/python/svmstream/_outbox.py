@@ -1,9 +1,9 @@
 """The library's outbox for Python: rows in, frames out, and the fate of each row by its number.
 
-It has no socket and no clock: `_link` has them. What decides about sending, sending again and numbering is
-`svs_outbox_*` (outbox.h); here its reports become one result for each row: a Score, or an exception. Rows settle in
-the order of their numbers. The reply is unpacked once for all of its scores; the outbox reports to which numbers
-they belong.
+It has no socket and no clock: `_link` has them. What decides about sending, sending again and
+numbering is `svs_outbox_*` (outbox.h); here its reports become one result for each row: a Score, or
+an exception. Rows settle in the order of their numbers. The reply is unpacked once for all of its
+scores; the outbox reports to which numbers they belong.
 """
 from __future__ import annotations
 
@@ -29,21 +29,23 @@ class MovedError(errors.SvmstreamError):
         self.wanted = wanted
 
 
-@ffi.def_extern()  # type: ignore[untyped-decorator, unused-ignore]
-def svpy_outbox_event(user: Any, event: Any) -> None:
+def _event(user: Any, event: Any) -> None:
     ffi.from_handle(user)._hear(event)
 
 
-@ffi.def_extern()  # type: ignore[untyped-decorator, unused-ignore]
-def svpy_outbox_score(user: Any, sample: int, _map: Any, _size: int) -> None:
+def _score(user: Any, sample: int, _map: Any, _size: int) -> None:
     ffi.from_handle(user)._numbers.append(sample)
+
+
+ffi.def_extern(name="svpy_outbox_event")(_event)
+ffi.def_extern(name="svpy_outbox_score")(_score)
 
 
 class Outbox:
     """One outbox. `settle(number, result)` is called once for each row, during `reply`.
 
-    src: name of the producer; replay: its rows can be put again from any number; release: a constant
-    SVS_OUTBOX_* of the library.
+    src: name of the producer; replay: its rows can be put again from any number; release: a
+    constant SVS_OUTBOX_* of the library.
     """
 
     def __init__(self, src: str, replay: bool, release: int, columns: Optional[Sequence[str]],
@@ -83,7 +85,9 @@ class Outbox:
 
     @property
     def wanted(self) -> int:
-        """The number of the row to put next; -1: not known yet (with replay, before the first answer)."""
+        """The number of the row to put next; -1: not known yet (with replay, before the first
+        answer).
+        """
         return int(lib.svs_outbox_wanted(self._box))
 
     @property
@@ -98,7 +102,9 @@ class Outbox:
         return self._end - self._next
 
     def put(self, row: bytes, cursor: Union[None, bytes, str] = None) -> Optional[int]:
-        """The number of the row; None: full, or it is not known yet which row is wanted. Raises for a bad row."""
+        """The number of the row; None: full, or it is not known yet which row is wanted. Raises for
+        a bad row.
+        """
         number = self.wanted
         if number < 0:
             return None
@@ -119,7 +125,9 @@ class Outbox:
     # ---- out
 
     def frame(self, now: float) -> Any:
-        """The bytes to send now, valid until the next call, or None. `sent` follows when the socket has them."""
+        """The bytes to send now, valid until the next call, or None. `sent` follows when the socket
+        has them.
+        """
         if lib.svs_outbox_frame(self._box, now, self._bytes, self._size):
             return ffi.buffer(self._bytes[0], self._size[0])
         return None
@@ -143,7 +151,9 @@ class Outbox:
 
     @property
     def delivered(self) -> bool:
-        """Is every row answered for, and on disk if the process keeps its state? Also where the process is gone now."""
+        """Is every row answered for, and on disk if the process keeps its state? Also where the
+        process is gone now.
+        """
         f = self.status()
         return self.done or (f.kept == 0 and f.durable < 0)
 
@@ -207,7 +217,8 @@ class Outbox:
             if "id" in element:
                 settle(number, wire.Score(element, "", b"", number))
             elif "error" in element:
-                settle(number, given_up.pop(number, None) or errors.by_code(element.get("code", ""), element["error"]))
+                error = errors.by_code(element.get("code", ""), element["error"])
+                settle(number, given_up.pop(number, error))
             else:
                 note = "taken before" if "duplicate" in element else "left out by the setting missing"
                 settle(number, wire.Score(element, "", b"", number, note))
@@ -221,7 +232,9 @@ class Outbox:
 
     def _settle_unknown(self) -> None:
         number, self._next = self._next, self._next + 1
-        result: Optional[Result] = self._given_up.pop(number, None)
+        result: Optional[Result] = None
+        if number in self._given_up:
+            result = self._given_up.pop(number)
         for first, last, count, code, reason in self._refusals:
             if result is None and first <= number <= last:
                 text = reason if count == last - first + 1 else (
@@ -230,7 +243,9 @@ class Outbox:
         self._settle(number, result or wire.Score({}, "", b"", number, "the reply with its score was lost, or too large"))
 
     def _follow(self) -> None:
-        """With replay: the process may want earlier rows again, or have later ones; rows put so far are dropped."""
+        """With replay: the process may want earlier rows again, or have later ones; rows put so far
+        are dropped.
+        """
         wanted = self.wanted
         if wanted == self._end or not self._replay:
             return

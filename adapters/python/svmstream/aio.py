@@ -5,9 +5,9 @@
         async for alert in stream.alerts():
             print(alert.text)
 
-Several tasks may send at once: their rows share one connection, and one task of this object passes frames and replies
-while rows are under way. A task that is cancelled while it waits leaves its row in the outbox, where it is delivered
-with the others.
+Several tasks may send at once: their rows share one connection, and one task of this object passes
+frames and replies while rows are under way. A task that is cancelled while it waits leaves its row
+in the outbox, where it is delivered with the others.
 """
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ E = TypeVar("E", bound=wire.Event)
 async def wait(sockets: Sequence[Any], seconds: float, wake: Optional[asyncio.Event] = None) -> None:
     """Until one of the sockets has a message, `wake` is set, or the time is over.
 
-    A descriptor of ZeroMQ reports that something has changed, not what: each time the sockets themselves are asked.
+    A descriptor of ZeroMQ reports that something has changed, not what: each time the sockets
+    themselves are asked.
     """
     loop = asyncio.get_running_loop()
     event = wake or asyncio.Event()
@@ -67,7 +68,9 @@ async def drive(steps: Steps) -> Any:
 
 
 class AsyncEvents(Subscription[E]):
-    """An asynchronous iterator over events; see `Events`. `await events.ready()`: from here on none is missed."""
+    """An asynchronous iterator over events; see `Events`. `await events.ready()`: from here on none
+    is missed.
+    """
 
     def __init__(self, owner: "AsyncStream", names: Tuple[str, ...], timeout: Optional[float],
                  key: Union[None, int, str]) -> None:
@@ -118,8 +121,9 @@ class AsyncEvents(Subscription[E]):
 
 
 class AsyncStream(Connection):
-    """A running process, for asyncio. The parameters are those of `Stream`; it is opened by `async with`, by
-    `await stream.open()`, or by the first call."""
+    """A running process, for asyncio: rows in, scores back. The parameters are those of `Stream`;
+    it is opened by `async with`, by `await stream.open()`, or by the first call.
+    """
 
     def __init__(self, address: str = "tcp://127.0.0.1", **options: Any) -> None:
         self._closed = True  # until there is something to close
@@ -146,7 +150,9 @@ class AsyncStream(Connection):
         return self
 
     async def close(self, wait: bool = True) -> None:
-        """Closes everything. wait: rows under way are delivered first (up to the timeout, which then raises)."""
+        """Closes everything. wait: rows under way are delivered first (up to the timeout, which
+        then raises).
+        """
         try:
             if wait and not self._closed and os.getpid() == self._pid and self._link is not None:
                 await self.flush()
@@ -191,7 +197,8 @@ class AsyncStream(Connection):
         """Everyone who waits gets the error; rows stay in the outbox."""
         results, self._results = self._results, {}
         watchers, self._watchers = self._watchers, []
-        for future in [*results.values(), *(f for _, f in watchers)]:
+        waiting: List[Any] = [*results.values(), *(future for _, future in watchers)]
+        for future in waiting:
             if not future.done():
                 future.set_exception(error)
 
@@ -269,7 +276,9 @@ class AsyncStream(Connection):
 
     async def send(self, x: Any, y: Any = None, *, id: Union[None, int, str] = None, ts: Any = None, w: float = 1.0,
                    key: Union[None, int, str] = None, cursor: Union[None, bytes, str] = None) -> wire.Score:
-        """Sends a row and returns its score; see `Stream.send`. A cancelled call may have sent its row."""
+        """Sends a row and returns its score; see `Stream.send`. A cancelled call may have sent its
+        row.
+        """
         self._check()
         row = self._packer.row(x, y, id, ts, w, key)
         link = await self._ready()
@@ -283,7 +292,9 @@ class AsyncStream(Connection):
     async def send_many(self, rows: Any, y: Any = None, *, id: Any = None, ts: Any = None, w: Any = None, key: Any = None,
                         batch: int = 64, in_flight: int = 64
                         ) -> AsyncIterator[Union[wire.Score, errors.SvmstreamError]]:
-        """Sends rows and yields their scores, in order; see `Stream.send_many`. rows may be an asynchronous iterable."""
+        """Sends rows and yields their scores, in order; see `Stream.send_many`. rows may be an
+        asynchronous iterable.
+        """
         if not 1 <= batch <= 4096 or not 1 <= in_flight <= 100_000 or batch * in_flight > 500_000:
             raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, 500000 rows in all")
         link = await self._ready()

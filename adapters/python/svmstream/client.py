@@ -71,7 +71,9 @@ class Connection:
             raise errors.UnavailableError("this stream is closed: open another one")
 
     def _address(self, key: str) -> str:
-        """The address of `in`, `out` or `ctl`; raises what to do if the process has none that can be dialled."""
+        """The address of `in`, `out` or `ctl`; raises what to do if the process has none that can
+        be dialled.
+        """
         entry = self._addresses.get(key)
         if entry is None:
             if "ctl" not in self._addresses:
@@ -157,7 +159,9 @@ def topics(names: Tuple[str, ...], stream: str, key: Union[None, int, str]) -> T
 
 
 class Subscription(Generic[E]):
-    """Events of a process, in order. `lost`: how many of its topics were lost on the way, by their `seq`."""
+    """Events of a process, in order. `lost`: how many of its topics were lost on the way, by their
+    `seq`.
+    """
 
     def __init__(self, owner: Connection, prefixes: Tuple[bytes, ...], timeout: Optional[float]) -> None:
         self._owner, self._timeout, self._losses = owner, timeout, wire.Losses()
@@ -166,7 +170,9 @@ class Subscription(Generic[E]):
 
     @property
     def lost(self) -> int:
-        """Events that did not arrive: this subscriber, or the network, was too slow, or the process was replaced."""
+        """Events that did not arrive: this subscriber, or the network, was too slow, or the process
+        was replaced.
+        """
         return self._losses.lost
 
     def _begin(self) -> Steps:
@@ -216,7 +222,9 @@ class Subscription(Generic[E]):
 
 
 class Events(Subscription[E]):
-    """An iterator over events. It ends when nothing arrived for `timeout` seconds, and can then be continued."""
+    """An iterator over events. It ends when nothing arrived for `timeout` seconds, and can then be
+    continued.
+    """
 
     def __iter__(self) -> "Events[E]":
         return self
@@ -255,22 +263,28 @@ def drive(steps: Steps) -> Any:
 
 
 class Stream(Connection):
-    """A running process. Any one of its addresses is enough; a host alone stands for the default ports.
+    """A running process: rows in, scores back. A host alone stands for the default ports.
 
-    address: tcp://host, tcp://host:port (of `ctl`, or of `in` and `out` where the ports follow each other as the
-      defaults do), ipc:///path of `ctl`. ctl: the address of `ctl`, where it is found in no other way.
-    src: a name for this producer, under which the process counts its rows and continues after a restart: a producer
-      that is started again goes on with row `stream.wanted` (or at `stream.place`). Without a name, one is invented
-      for the life of this object.
-    replay: rows can be read again from any number; the default with `src`. Should the process need rows again, the
-      next call raises MovedError, whose `wanted` is where to go on. False keeps rows until they are on its disk.
+    address: any one of its addresses: tcp://host, tcp://host:port (of `ctl`; of `in` or `out` where
+      the three ports follow each other, as the defaults do), ipc:///path of `ctl`.
+    ctl: the address of `ctl`, where it is found in no other way.
+    src: a name for this producer, under which the process counts its rows. A producer that is
+      started again goes on with row `stream.wanted`, or at `stream.place`. Without a name, one is
+      invented for the life of this object.
+    replay: rows can be read again from any number; the default with `src`. Should the process need
+      rows again, the next call raises MovedError, whose `wanted` is where to go on. False keeps
+      rows until they are on its disk.
     durable: only to a process that keeps its state, and rows are kept until they are on its disk.
-    curve, curve_server: key file of this end, and public key (or its file) of the process, as in `svmstream feed`.
-    columns: names of the values of rows that are arrays. missing: mean, zero, drop or refuse, where NaN and None are
-      missing values; the default takes the mean for None and refuses NaN.
-    timeout: seconds without progress until a call gives up. context: a zmq.Context to use; it is not terminated.
+    curve, curve_server: key file of this end, and public key (or its file) of the process, as in
+      `svmstream feed`.
+    columns: names of the values of rows that are arrays.
+    missing: mean, zero, drop or refuse, where NaN and None are missing values. The default takes
+      the mean for None and refuses NaN.
+    timeout: seconds without progress until a call gives up.
+    context: a zmq.Context to use (also one of zmq.asyncio); it is not terminated.
 
-    Calls may come from several threads; they take turns. After a fork the child opens a Stream of its own.
+    Calls may come from several threads, which take turns. After a fork the child opens a Stream of
+    its own.
     """
 
     def __init__(self, address: str = "tcp://127.0.0.1", **options: Any) -> None:
@@ -287,7 +301,9 @@ class Stream(Connection):
     # ---- life
 
     def close(self, wait: bool = True) -> None:
-        """Closes everything. wait: rows under way are delivered first (up to the timeout, which then raises)."""
+        """Closes everything. wait: rows under way are delivered first (up to the timeout, which
+        then raises).
+        """
         try:
             if wait and not self._closed and os.getpid() == self._pid and self._link is not None:
                 self.flush()
@@ -359,7 +375,9 @@ class Stream(Connection):
         return number
 
     def _result(self, link: Link, number: int) -> Result:
-        """Waits for the fate of a row. If that fails the row stays in the outbox, and nobody waits for it."""
+        """Waits for the fate of a row. If that fails the row stays in the outbox, and nobody waits
+        for it.
+        """
         try:
             self._until(link, lambda: self._results[number] is not None)
             return cast(Result, self._results[number])
@@ -370,12 +388,13 @@ class Stream(Connection):
              key: Union[None, int, str] = None, cursor: Union[None, bytes, str] = None) -> wire.Score:
         """Sends a row and returns its score, which was made before the row was learned.
 
-        x: a dict of numbers, words and None (missing), a sequence, or an array of numpy. Without y the row is scored
-        and not learned; a label may follow (`label`). ts: seconds since 1970 or a datetime. cursor: where the
-        producer's source continues after this row (up to 64 bytes), see `place`.
+        x: a dict of numbers, words and None (missing), a sequence, or an array of numpy. Without y
+        the row is scored and not learned; a label may follow (`label`). ts: seconds since 1970 or a
+        datetime. cursor: where the producer's source continues after this row (up to 64 bytes), see
+        `place`.
 
-        A row that is refused raises the exception of its code. TimeoutError: the row stays in the outbox and is
-        delivered by the next call when the process is back; do not send it again.
+        A row that is refused raises the exception of its code. TimeoutError: the row stays in the
+        outbox and is delivered by the next call when the process is back; do not send it again.
         """
         with self._lock:
             self._check()
@@ -390,12 +409,13 @@ class Stream(Connection):
                   batch: int = 64, in_flight: int = 64) -> Iterator[Union[wire.Score, errors.SvmstreamError]]:
         """Sends rows and yields their scores, in order.
 
-        rows: an array of two dimensions, a DataFrame, or an iterable of x, (x, y), (x, y, {"id": ..., "ts": ...}) or
-        Sample. y, id, ts, w, key: one for each row. batch: rows a message; in_flight: messages without an answer.
-        For rows from a source that is slower than the process take batch=1: rows are read until a batch is full.
+        rows: an array of two dimensions, a DataFrame, or an iterable of x, (x, y), (x, y, {"id":
+        ..., "ts": ...}) or Sample. y, id, ts, w, key: one for each row. batch: rows a message;
+        in_flight: messages without an answer. For rows from a source that is slower than the
+        process take batch=1: rows are read until a batch is full.
 
-        A row that is refused does not end the stream: its exception is yielded in its place, not raised. Process
-        failures are raised, as in `send`.
+        A row that is refused does not end the stream: its exception is yielded in its place, not
+        raised. Process failures are raised, as in `send`.
         """
         if not 1 <= batch <= 4096 or not 1 <= in_flight <= 100_000 or batch * in_flight > 500_000:
             raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, 500000 rows in all")
@@ -465,7 +485,9 @@ class Stream(Connection):
 
     @property
     def wanted(self) -> int:
-        """The number of the row to send next, from 0. With `src` (replay): of the first that the process lacks."""
+        """The number of the row to send next, from 0. With `src` (replay): of the first that the
+        process lacks.
+        """
         with self._lock:
             link = self._ready()
             self._until(link, lambda: bool(link.box.status().greeted))
@@ -481,7 +503,9 @@ class Stream(Connection):
             return link.box.place
 
     def figures(self) -> Dict[str, int]:
-        """What the outbox counts: put, kept, acked, refused, sent, resent, lost and others (outbox.h)."""
+        """What the outbox counts: put, kept, acked, refused, sent, resent, lost and others
+        (outbox.h).
+        """
         with self._lock:
             return self._ready().box.figures()
 
@@ -506,8 +530,9 @@ class Stream(Connection):
     def events(self, *names: str, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.Event]:
         """Events of these kinds (score, model, bank, alert, error, stats; none: all), from now on.
 
-        An iterator; `lost` counts what did not arrive. It ends after `timeout` seconds without an event (None:
-        never), and may then be continued. key: only those of this key of a stream with keys.
+        An iterator; `lost` counts what did not arrive. It ends after `timeout` seconds without an
+        event (None: never), and may then be continued. key: only those of this key of a stream with
+        keys.
         """
         return cast("Events[wire.Event]", self._subscribe(names, timeout, key))
 
@@ -516,7 +541,9 @@ class Stream(Connection):
         return cast("Events[wire.Score]", self._subscribe(("score",), timeout, key))
 
     def models(self, *, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.ModelEvent]:
-        """The models that are published, beginning with the last one; see `events` and `Model.from_event`."""
+        """The models that are published, beginning with the last one; see `events` and
+        `Model.from_event`.
+        """
         return cast("Events[wire.ModelEvent]", self._subscribe(("model",), timeout, key))
 
     def alerts(self, *, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.Alert]:
@@ -526,10 +553,12 @@ class Stream(Connection):
     # ---- requests
 
     def command(self, op: str, *, timeout: Optional[float] = None, **keys: Any) -> Dict[str, Any]:
-        """Sends any request of `svmstream help protocol`, for example command("refit"), and returns the reply.
+        """Sends any request of `svmstream help protocol`, for example command("refit"), and returns
+        the reply.
 
-        Keys that are None are left out. A key that is a word of Python, or `op` or `timeout`, gets an underscore
-        after it: command("mute", for_="2h"). A failed request raises the exception of its code.
+        Keys that are None are left out. A key that is a word of Python, or `op` or `timeout`, gets
+        an underscore after it: command("mute", for_="2h"). A failed request raises the exception of
+        its code.
         """
         with self._lock:
             self._check()
@@ -540,12 +569,16 @@ class Stream(Connection):
         return wire.Status(self.command("status", key=key))
 
     def config(self, settings: Optional[Mapping[str, Any]] = None, **more: Any) -> Dict[str, Any]:
-        """All settings with their values. Those given are changed first, all or none: config({"C": 10})."""
+        """All settings with their values. Those given are changed first, all or none: config({"C":
+        10}).
+        """
         given = dict(settings or {}, **more)
         return cast(Dict[str, Any], self.command("config", set=given or None)["config"])
 
     def label(self, id: Union[int, str], y: Any, key: Union[None, int, str] = None) -> None:
-        """The label of a row that was sent without one, by its id: it is learned now. KeyError: none waits."""
+        """The label of a row that was sent without one, by its id: it is learned now. KeyError:
+        none waits.
+        """
         self.command("label", id=id, y=y, key=key)
 
     def forget(self, id: Union[int, str], key: Union[None, int, str] = None) -> int:
@@ -553,7 +586,8 @@ class Stream(Connection):
         return int(self.command("forget", id=id, key=key)["count"])
 
     def keys(self, **filters: Any) -> List[Dict[str, Any]]:
-        """The keys of a stream that has some: sort=, limit=, like=, prefix=, open=, silent=, rows=."""
+        """The keys of a stream that has some: sort=, limit=, like=, prefix=, open=, silent=, rows=.
+        """
         return cast(List[Dict[str, Any]], self.command("keys", **filters)["keys"])
 
     def score(self, x: Any, key: Union[None, int, str] = None) -> wire.Score:

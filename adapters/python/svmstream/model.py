@@ -17,7 +17,6 @@ import os
 import threading
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
-import msgpack
 import numpy as np
 
 from . import errors, wire
@@ -31,13 +30,15 @@ SIZE = 1 << 30  # the largest model file, bytes
 class Model:
     """A linear model in the units of the raw input: score = W x + b.
 
-    `coef_` (rows x d) and `intercept_` (rows) have one row for two classes (positive: the second) and for a
-    regression, and one for each class from three on. `classes_`: the labels; `feature_names_in_`: the features, or
-    None. `reproduces`: the published scores that carry this `version` are this model's; false with `method auto`,
-    where a bank of learners makes them (see `svmstream help protocol`, Event bank).
+    `coef_` (rows x d) and `intercept_` (rows) have one row for two classes (positive: the second)
+    and for a regression, and one for each class from three on. `classes_`: the labels;
+    `feature_names_in_`: the features, or None. `reproduces`: the published scores that carry this
+    `version` are this model's; false with `method auto`, where a bank of learners makes them (see
+    `svmstream help protocol`, Event bank).
 
-    Rows are arrays of the model's features, or raw rows: dicts of numbers, words and None, to which the model's
-    schema is applied as the process applies it. Safe to use from several threads. It can be pickled.
+    Rows are arrays of the model's features, or raw rows: dicts of numbers, words and None, to which
+    the model's schema is applied as the process applies it. Safe to use from several threads. It
+    can be pickled.
     """
 
     def __init__(self, payload: bytes) -> None:
@@ -70,7 +71,9 @@ class Model:
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "Model":
-        """A model of a file: `svmstream eval --model-out`, the payload of an event, or `svmstream model export` (JSON)."""
+        """A model of a file: `svmstream eval --model-out`, the payload of an event, or `svmstream
+        model export` (JSON).
+        """
         name = os.fspath(path)
         try:
             with open(name, "rb") as file:
@@ -91,7 +94,9 @@ class Model:
 
     @classmethod
     def from_event(cls, event: Union[bytes, Mapping[str, Any]]) -> "Model":
-        """A model of an event (`Stream.models`), of its payload as bytes, or of the same map as a dict."""
+        """A model of an event (`Stream.models`), of its payload as bytes, or of the same map as a
+        dict.
+        """
         if isinstance(event, (bytes, bytearray, memoryview)):
             return cls(bytes(event))
         if isinstance(event, wire.Event) and event.payload:
@@ -147,7 +152,9 @@ class Model:
         return scores
 
     def decision_function(self, X: Any) -> "np.ndarray[Any, Any]":
-        """Scores: n of them for two classes (positive: the second) and for a regression, else n x classes."""
+        """Scores: n of them for two classes (positive: the second) and for a regression, else n x
+        classes.
+        """
         scores = self._scores(self._matrix(X))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -219,11 +226,15 @@ class Model:
             check(lib.svs_schema_number(schema, name, number, err), err)
 
     def decision_function_one(self, x: Any, ts: Any = None) -> List[float]:
-        """The scores of one row, as in a score event. ts: its time, which a model with a calendar needs."""
+        """The scores of one row, as in a score event. ts: its time, which a model with a calendar
+        needs.
+        """
         return self._scores(self._row(x, ts).reshape(1, -1))[0].tolist()  # type: ignore[no-any-return]
 
     def predict_one(self, x: Any, ts: Any = None) -> Value:
-        """The class of one row, or its number; x: a dict of numbers, words and None, or a sequence of features."""
+        """The class of one row, or its number; x: a dict of numbers, words and None, or a sequence
+        of features.
+        """
         scores = self._scores(self._row(x, ts).reshape(1, -1))
         if self.task == "regress":
             return float(scores[0, 0])
@@ -241,8 +252,9 @@ class Model:
 
 
 def _numbers(item: Any) -> Any:
-    """W, b and the like as the wire has them: packed, whatever nesting of lists a dict or JSON has."""
-    return msgpack.ExtType(wire.FLOAT64, np.asarray(item, "<f8").tobytes())
+    """W, b and the like as the wire has them: packed, whatever nesting of lists a dict or JSON has.
+    """
+    return wire.msgpack.ExtType(wire.FLOAT64, np.asarray(item, "<f8").tobytes())
 
 
 def _packed(event: Dict[str, Any]) -> Dict[str, Any]:

@@ -1,6 +1,7 @@
 """Rows as the messages of a running process, and its events as typed mappings.
 
-An event is a mapping of the keys that `svmstream help protocol` lists; the usual ones are attributes as well:
+An event is a mapping of the keys that `svmstream help protocol` lists; the usual ones are
+attributes as well:
 
 >>> from svmstream.wire import Score
 >>> score = Score({"id": 7, "yhat": "rain", "scores": [1.5], "classes": ["dry", "rain"], "proba": [0.1, 0.9]})
@@ -10,9 +11,9 @@ An event is a mapping of the keys that `svmstream help protocol` lists; the usua
 from __future__ import annotations
 
 import datetime
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Type, Union
+import importlib
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Type, Union, cast
 
-import msgpack
 import numpy as np
 
 from . import errors
@@ -20,13 +21,16 @@ from ._library import Value
 
 __all__ = ["Alert", "BankEvent", "ErrorEvent", "Event", "ModelEvent", "Sample", "Score", "Stats", "Status"]
 
+msgpack: Any = importlib.import_module("msgpack")  # it has no types
+
 FLOAT32, FLOAT64 = 1, 2  # ext types of packed numbers
 
 
 class Sample(NamedTuple):
     """A row with all that may go with it, for `send_many`.
 
-    `ts` is in seconds since 1970, or a datetime; `w` a weight above 0; `key` selects the model of a stream with keys.
+    `ts` is in seconds since 1970, or a datetime; `w` a weight above 0; `key` selects the model of a
+    stream with keys.
     """
 
     x: Any
@@ -43,10 +47,12 @@ class Sample(NamedTuple):
 class Event(Mapping[str, Any]):
     """What a process published or replied: a mapping; `raw` is the dict, `topic` the topic or ''.
 
-    Every key that is a name is an attribute too, unless Mapping has a method of this name (`event["keys"]`).
+    Every key that is a name is an attribute too, unless Mapping has a method of this name
+    (`event["keys"]`).
     """
 
-    __slots__ = ("raw", "topic", "payload")
+    __slots__ = {"raw": "The dict of all keys.", "topic": "The topic, or '' of a reply.",
+                 "payload": "The bytes of the event, or b'' of a reply."}
 
     def __init__(self, raw: Dict[str, Any], topic: str = "", payload: bytes = b"") -> None:
         self.raw, self.topic, self.payload = raw, topic, payload
@@ -79,11 +85,13 @@ class Event(Mapping[str, Any]):
 class Score(Event):
     """The prediction for a row, made before it was learned.
 
-    What the process did not give is None. A row whose reply was lost with a connection, that `missing drop` leaves
-    out, or that was taken before, was acknowledged and has no prediction: `scored` is False, and `note` says why.
+    What the process did not give is None. A row whose reply was lost with a connection, that
+    `missing drop` leaves out, or that was taken before, was acknowledged and has no prediction:
+    `scored` is False, and `note` says why.
     """
 
-    __slots__ = ("number", "note")
+    __slots__ = {"number": "The number of the row in its source, from 0; None of an event.",
+                 "note": "Why there is no prediction, or ''."}
 
     def __init__(self, raw: Dict[str, Any], topic: str = "", payload: bytes = b"", number: Optional[int] = None,
                  note: str = "") -> None:
@@ -105,21 +113,22 @@ class Score(Event):
     @property
     def id(self) -> Union[None, int, str]:
         """The id of the row."""
-        return self.raw.get("id")  # type: ignore[no-any-return]
+        return self.raw.get("id")
 
     @property
     def yhat(self) -> Value:
         """The predicted class or number; None while no class is known."""
-        return self.raw.get("yhat")  # type: ignore[no-any-return]
+        return self.raw.get("yhat")
 
     @property
     def y(self) -> Value:
         """The true label, if the row came with it."""
-        return self.raw.get("y")  # type: ignore[no-any-return]
+        return self.raw.get("y")
 
     @property
     def scores(self) -> List[float]:
-        """One for each row of the model's weights: two classes have one, positive for the second."""
+        """One for each row of the model's weights: two classes have one, positive for the second.
+        """
         return self.raw.get("scores") or []
 
     @property
@@ -134,7 +143,9 @@ class Score(Event):
 
     @property
     def interval(self) -> Optional[Tuple[float, float]]:
-        """(low, high) of a regression, which holds the target with the probability of the setting `interval`."""
+        """(low, high) of a regression, which holds the target with the probability of the setting
+        `interval`.
+        """
         pair = self.raw.get("interval")
         return (pair[0], pair[1]) if pair else None
 
@@ -180,19 +191,23 @@ class Score(Event):
 
 
 class ModelEvent(Event):
-    """A published model; `Model.from_event(event)` predicts with it."""
+    """A published model, as a mapping like a dict; `Model.from_event(event)` predicts with it."""
 
     __slots__ = ()
 
 
 class BankEvent(Event):
-    """A published bank of learners (method auto)."""
+    """A published bank of learners (method auto), as a mapping like a dict."""
 
     __slots__ = ()
 
 
 class Alert(Event):
-    """An alert: `number`, `kind`, `alert`, `state`, `text`; `severity`, `detector`, `rule`, `top` where it has them."""
+    """An alert: `number`, `kind`, `alert`, `state`, `text`; `severity`, `detector`, `rule`, `top`
+    where it has them.
+
+    A mapping like a dict; `svmstream help alerts` explains what opens one.
+    """
 
     __slots__ = ()
 
@@ -218,19 +233,21 @@ class Alert(Event):
 
 
 class ErrorEvent(Event):
-    """Something that the process refused or reports: `code`, `reason`, `count`."""
+    """Something that the process refused or reports, as a mapping like a dict: `code`, `reason`,
+    `count`.
+    """
 
     __slots__ = ()
 
 
 class Stats(Event):
-    """Counters and quality of the stream."""
+    """Counters and quality of the stream, as a mapping like a dict."""
 
     __slots__ = ()
 
 
 class Status(Event):
-    """The reply to `status`: the figures of stats, and of the process."""
+    """The reply to `status`, as a mapping like a dict: the figures of stats, and of the process."""
 
     __slots__ = ()
 
@@ -324,7 +341,9 @@ def _checked(packer: Any, message: Any) -> bytes:
 
 
 def seconds(ts: Any) -> Any:
-    """A time as seconds since 1970; a datetime without a zone is local time, as in `datetime.timestamp`."""
+    """A time as seconds since 1970; a datetime without a zone is local time, as in
+    `datetime.timestamp`.
+    """
     return ts.timestamp() if isinstance(ts, datetime.datetime) else ts
 
 
@@ -350,7 +369,8 @@ def _list(x: List[Any], missing: Optional[str]) -> List[Any]:
 
 
 class RowPacker:
-    """Rows as samples in msgpack. `missing`: the policy that goes with rows with a missing value."""
+    """Rows as samples in msgpack. `missing`: the policy that goes with rows with a missing value.
+    """
 
     def __init__(self, missing: Optional[str] = None) -> None:
         if missing not in (None, "mean", "zero", "drop", "refuse"):
@@ -397,7 +417,9 @@ class RowPacker:
 
     def rows(self, rows: Any, y: Any = None, id: Any = None, ts: Any = None, w: Any = None,
              key: Any = None) -> Iterator[Union[bytes, errors.SvmstreamError]]:
-        """The samples of what `send_many` takes, one after the other; an error in the place of one that cannot be sent."""
+        """The samples of what `send_many` takes, one after the other; an error in the place of one
+        that cannot be sent.
+        """
         table = rows
         if hasattr(rows, "columns") and hasattr(rows, "itertuples"):  # a DataFrame
             table = dicts(rows)
@@ -418,7 +440,9 @@ class RowPacker:
                 yield error
 
     def _matrix(self, rows: np.ndarray[Any, Any], y: Any) -> Iterator[Union[bytes, errors.SvmstreamError]]:
-        """Rows of numbers, the fast way: what is the same in all of them is packed once, and a label once a class."""
+        """Rows of numbers, the fast way: what is the same in all of them is packed once, and a
+        label once a class.
+        """
         labels = _column(y, "y", rows)
         dtype = "<f4" if rows.dtype == np.float32 else "<f8"
         code = FLOAT32 if dtype == "<f4" else FLOAT64
@@ -470,10 +494,11 @@ def _column(values: Any, what: str, rows: Any) -> Optional[Iterator[Any]]:
         return None
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise errors.WrongTypeError("%s is a %s; send_many takes one for each row" % (what, type(values).__name__))
-    if hasattr(values, "__len__") and hasattr(rows, "__len__") and len(values) != len(rows):
-        raise errors.WrongDimensionError("%s has %d entries for %d rows" % (what, len(values), len(rows)))
+    sizes = [len(v) for v in (values, rows) if hasattr(v, "__len__")]
+    if len(set(sizes)) == 2:
+        raise errors.WrongDimensionError("%s has %d entries for %d rows" % (what, sizes[0], sizes[1]))
     if isinstance(values, np.ndarray) and values.ndim == 1:
-        return iter(values.tolist())
+        return cast(Iterator[Any], iter(values.tolist()))
     return _endless(values, what)
 
 

@@ -1,4 +1,6 @@
-"""A running `svmstream run` on free ports of the loopback, for the tests of the client. `with` ends it, by its id."""
+"""A running `svmstream run` on free ports of the loopback, for the tests of the client. `with` ends
+it, by its id.
+"""
 import os
 import select
 import signal

@@ -74,7 +74,9 @@ def test_tasks_share_it(run):
 
 
 def test_cancelled(run):
-    """A task that is cancelled while it waits: the next send works, and each row is taken at most once."""
+    """A task that is cancelled while it waits: the next send works, and each row is taken at most
+    once.
+    """
     before = reset(run)
 
     async def main():

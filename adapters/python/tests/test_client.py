@@ -1,4 +1,6 @@
-"""Stream against a running process: scores are those that the process publishes, errors are those of its sentence, nothing is lost."""
+"""Stream against a running process: scores are those that the process publishes, errors are those
+of its sentence, nothing is lost.
+"""
 import gc
 import os
 import subprocess

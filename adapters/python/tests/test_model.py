@@ -1,4 +1,5 @@
-"""Model: what a process publishes, applied here, gives the scores of that process, on raw rows too."""
+"""Model: what a process publishes, applied here, gives the scores of that process, on raw rows too.
+"""
 import copy
 import pickle
 import random
@@ -74,7 +75,9 @@ def test_equals_the_process(program, kind, tmp_path):
 
 
 def test_what_the_process_published(program):
-    """The scores of rows that the process learned after it published the version, and not only of `ctl score`."""
+    """The scores of rows that the process learned after it published the version, and not only of
+    `ctl score`.
+    """
     r = random.Random(8)
     with Process(program, method="alsvm", novelty="none", refit="none", **{"publish.every": 1}) as run, \
             Stream(run.ctl, missing="mean") as s, s.models(timeout=20) as models:

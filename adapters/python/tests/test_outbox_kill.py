@@ -1,6 +1,9 @@
-"""Kills: a producer and its process are killed at any time and started again; each row is taken once, in order.
+"""Kills: a producer and its process are killed at any time and started again; each row is taken
+once, in order.
 
-The state after all of it has exactly the rows, and the model is that of a stream that nothing happened to."""
+The state after all of it has exactly the rows, and the model is that of a stream that nothing
+happened to.
+"""
 import os
 import random
 import signal
@@ -92,7 +95,9 @@ def test_kills(program, tmp_path, form):
 
 
 def test_process_is_killed_beneath(program, tmp_path):
-    """The producer lives on: what the process had not taken is sent again by the outbox, without a word."""
+    """The producer lives on: what the process had not taken is sent again by the outbox, without a
+    word.
+    """
     process = Process(program, **settings(str(tmp_path)))
     addresses = process.addresses
     with Stream(process.ctl, timeout=30) as s:  # without a name: nothing can be read again
