@@ -54,6 +54,10 @@ static void engine_score_score(struct svi_engine *e, const struct svi_message *m
     /* After the scores, which need a replacement: novelty leaves missing values out. */
     for (int j = 0; m->gaps && j < known; j++)
         x[j] = m->gaps[j] ? NAN : x[j];
+    /* As before each assessment: after a load there may have been none, and distances with missing values
+     * are scaled by the number of columns. */
+    if (e->novelty->on && e->novelty->detector && e->schema.shape.d > 0)
+        svi_detector_set_columns(e->novelty->detector, e->novelty->lags * e->schema.shape.d);
     /* With lags a novelty row consists of several samples, and a single one has no predecessors. */
     out->judged = e->novelty->on && e->novelty->detector && e->novelty->lags == 1 &&
                   svi_detector_peek(e->novelty->detector, x, &out->novelty, &out->p);
