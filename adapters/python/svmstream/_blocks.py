@@ -34,7 +34,7 @@ class Blocks(Saved):
                     "X has feature names, but %s was fitted without feature names"
                     % type(self).__name__
                 )
-                if m.records is not None:
+                if m.words:
                     raise errors.WrongKindError(
                         "X has words, but the stream has no names of columns"
                     )
@@ -85,32 +85,40 @@ class Blocks(Saved):
         with self._lock:
             labels = self._block_labels(y, m.n)
             names = self._frame_of(m, strict)
-            if m.records is not None:
-                self._learn_records(m, y, weight, ids, when)
-            else:
-                block = ffi.new("svs_block *")
-                m.pointer(block)
-                block.names = names
-                keep = self._block_extras(block, labels, weight, ids, when, m.n)
-                row = ffi.new("int64_t *", -1)
-                code = lib.svs_stream_learn_block(self._handle, block, _NULL, row, self._err)
-                del keep
-                if code:
-                    raise self._of_row(failure(self._err, code), row[0])
+            block, row = ffi.new("svs_block *"), ffi.new("int64_t *", -1)
+            keep = [
+                m.fill(block, self._rows.text),
+                self._block_extras(block, labels, weight, ids, when, m.n),
+            ]
+            block.names = names
+            # Words can contradict each other within a block, which the library finds on the way.
+            before = self._pack(None) if m.words else None
+            seen = lib.svs_stream_seen(self._handle)
+            code = lib.svs_stream_learn_block(self._handle, block, _NULL, row, self._err)
+            del keep
+            if code:
+                self._refuse(failure(self._err, code), row[0], seen, before)
             if isinstance(labels, LabelBlock):
                 labels.commit()
             self._fitted = self._fitted or y is not None
             found = self._collect()
         self._notify(found)
 
+    def _refuse(self, error: errors.SvmstreamError, row: int, seen: int, before: Any) -> None:
+        """Raises the error of a row of a block; what the rows before it changed is taken back, if
+        their state was kept.
+        """
+        if lib.svs_stream_seen(self._handle) != seen and before is None:
+            text = "%s; the rows before it were learned" % error
+        else:
+            text = str(error)
+            if before is not None:
+                self._restore(*_archive.unpack(before))
+        raise errors.by_code(error.code, self._of_row(text, row))
+
     @staticmethod
-    def _of_row(error: errors.SvmstreamError, row: int) -> errors.SvmstreamError:
-        text = str(error)
-        return (
-            error
-            if row < 0 or text.startswith("row ")
-            else errors.by_code(error.code, "row %d: %s" % (row, text))
-        )
+    def _of_row(text: str, row: int) -> str:
+        return text if row < 0 or text.startswith("row ") else "row %d: %s" % (row, text)
 
     def _block_labels(self, y: Any, n: int) -> Any:
         if y is None:
@@ -166,31 +174,6 @@ class Blocks(Saved):
             block.ids = cells
         return keep
 
-    def _learn_records(self, m: _matrix.Matrix, y: Any, weight: Any, ids: Any, when: Any) -> None:
-        """Rows with words go one by one; a refusal restores the state before the first."""
-        before = self._pack(None)
-        ys = [None] * m.n if y is None else list(y.tolist() if hasattr(y, "tolist") else y)
-        assert m.records is not None
-        for i, record in enumerate(m.records):
-            row = self._rows.row(record).row
-            try:
-                if not self._extras(
-                    row,
-                    1.0 if weight is None else weight[i],
-                    None if ids is None else list(ids)[i],
-                    None if when is None else when[i],
-                    ys[i],
-                ):
-                    continue
-                self._learn(row, ys[i])
-            except Exception as error:
-                self._restore(*_archive.unpack(before))
-                raise (
-                    self._of_row(error, i) if isinstance(error, errors.SvmstreamError) else error
-                )
-            finally:
-                row.weight, row.has_ts, row.id = 1.0, False, NONE
-
     def _score_many(
         self, m: _matrix.Matrix, want: Mapping[str, str], strict: bool
     ) -> Dict[str, Any]:
@@ -211,43 +194,22 @@ class Blocks(Saved):
                 )
                 for name, by in want.items()
             }
-            if m.records is not None:
-                self._score_records(m, arrays)
-                return arrays
             block, results, row = (
                 ffi.new("svs_block *"),
                 ffi.new("svs_results *"),
                 ffi.new("int64_t *", -1),
             )
-            m.pointer(block)
+            keep = m.fill(block, self._rows.text)
             block.names, results.rows, results.classes = names, rows, classes
             for name, array in arrays.items():
                 kind = "int32_t *" if name == "predicted" else "double *"
                 setattr(results, name, ffi.cast(kind, array.__array_interface__["data"][0]))
             code = lib.svs_stream_score_block(self._handle, block, results, row, self._err)
+            del keep
             if code:
-                raise self._of_row(failure(self._err, code), row[0])
+                error = failure(self._err, code)
+                raise errors.by_code(error.code, self._of_row(str(error), row[0]))
             return arrays
-
-    def _score_records(self, m: _matrix.Matrix, arrays: Mapping[str, Any]) -> None:
-        assert m.records is not None
-        for i, record in enumerate(m.records):
-            out = self._score(record)
-            prediction, finding = out.prediction, out.evidence
-            for name, array in arrays.items():
-                if name == "predicted":
-                    array[i] = prediction.predicted
-                elif name == "value":
-                    value = from_value(prediction.y)
-                    array[i] = np.nan if value is None else value
-                elif name in ("scores", "proba"):
-                    given = getattr(prediction, name)
-                    if given != _NULL and array.shape[1]:
-                        array[i] = ffi.unpack(given, array.shape[1])
-                elif name in ("low", "high"):
-                    array[i] = getattr(prediction, name) if prediction.ranged else np.nan
-                else:
-                    array[i] = getattr(finding, name) if finding.known else np.nan
 
 
 def _warn(text: str) -> None:

@@ -194,7 +194,11 @@ class Estimator(Blocks):
 
     @available("classify")
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities (n, classes) for X (n, d), columns as in classes_."""
+        """Probabilities (n, classes) for X (n, d), columns as in classes_.
+
+        They are calibrated by the rows so far. predict decides by the score (or by prices), so for
+        a row near the border the most probable class can be another, as with SVC(probability=True).
+        """
         return self._predict_proba(X, True)
 
     def _predict_proba(self, X: Any, strict: bool) -> Any:

@@ -143,6 +143,13 @@ class LabelBlock:
             labels.of_objects = True
 
 
+def _array(y: Any) -> Any:
+    try:
+        return np.asarray(y)
+    except ValueError as error:
+        raise errors.WrongTypeError("y holds sequences: %s" % error) from error
+
+
 def column(y: Any, n: int) -> Any:
     """y as a sequence of n items: a 2-D column is flattened with a warning. Raises on another
     length or shape.
@@ -150,7 +157,7 @@ def column(y: Any, n: int) -> Any:
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
     if not isinstance(y, (list, tuple)) or (y and isinstance(y[0], (list, tuple, np.ndarray))):
-        y = np.asarray(y)
+        y = _array(y)
         if y.ndim == 2 and y.shape[1] == 1:
             _warn_of_column()
             y = y.ravel()
@@ -198,7 +205,7 @@ def _items(y: Any, n: int) -> Tuple[Any, Any]:
 def targets(y: Any, n: int) -> Any:
     """The targets of a regression as float64 (n). Raises on NaN, infinity and what is no number."""
     y = column(y, n)
-    values = np.asarray(y)
+    values = y if isinstance(y, np.ndarray) else _array(y)
     if values.dtype.kind not in "iubfO" or (
         values.dtype.kind == "O" and any(isinstance(v, str) for v in values.tolist())
     ):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -18,21 +18,24 @@ _NAN = math.nan
 
 
 class Matrix:
-    """Rows of numbers for svs_block: `x` (n, d) of float64 or float32 with any stride from row to
-    row, or `records`,
-    rows of a DataFrame with words. `names`: columns, or None."""
+    """Rows for svs_block: `x` (n, d) of float64 or float32 with any stride from row to row.
+    `names`: columns, or None. `words`: pairs of a column's number and its n words, None where x
+    counts.
+    """
 
-    __slots__ = ("x", "n", "d", "names", "records", "missing", "index", "frame")
+    __slots__ = ("x", "n", "d", "names", "words", "missing", "index", "frame")
 
     def __init__(self, x: Any, n: int, d: int, names: Optional[List[str]]) -> None:
         self.x, self.n, self.d, self.names = x, n, d, names
-        self.records: Optional[List[Dict[str, Any]]] = None
+        self.words: List[Tuple[int, List[Optional[str]]]] = []
         self.missing = False  # a NaN is a missing value
         self.index: Any = None  # of a DataFrame
         self.frame: Any = None  # the DataFrame
 
-    def pointer(self, block: Any) -> None:
-        """Sets x, stride and sizes of a svs_block."""
+    def fill(self, block: Any, text: Callable[[str, str], Any]) -> Any:
+        """Sets values, words and sizes of a svs_block; returns what must outlive it. text: the C
+        string of a word.
+        """
         x = self.x
         address = x.__array_interface__["data"][0]
         block.n, block.d, block.stride = (
@@ -44,6 +47,17 @@ class Matrix:
             block.x = ffi.cast("double *", address)
         else:
             block.x32 = ffi.cast("float *", address)
+        if not self.words:
+            return None
+        texts: Dict[str, Any] = {}
+        block.words = words = ffi.new("char *[]", self.n * self.d)
+        for j, column in self.words:
+            for i, word in enumerate(column):
+                if word is not None:
+                    if word not in texts:
+                        texts[word] = text(word, "a word:")
+                    words[i * self.d + j] = texts[word]
+        return words, texts
 
 
 def matrix(X: Any, nan: bool) -> Matrix:
@@ -188,8 +202,7 @@ def _frame(X: Any) -> Matrix:
         result = Matrix(x, n, d, names)
     else:
         result = _mixed(X, columns, names, n)
-    if result.records is None:
-        check_finite(result.x, True)
+    check_finite(result.x, True)
     result.missing, result.index, result.frame = True, getattr(X, "index", None), X
     return result
 
@@ -216,20 +229,27 @@ def _mixed(X: Any, columns: List[Any], names: Optional[List[str]], n: int) -> Ma
             parts.append(items)
         else:
             parts.append(np.array([_NAN if v is None else _cell(v, c) for v in items]))
+    x = np.empty((n, len(columns)))
+    for j, part in enumerate(parts):
+        x[:, j] = (
+            part if isinstance(part, np.ndarray) else [_number_of(v, columns[j]) for v in part]
+        )
     if not words:
-        return Matrix(np.column_stack(parts), n, len(columns), names)
-    result = Matrix(None, n, len(columns), names or [column_name(c) for c in columns])
-    assert result.names is not None
-    lists = [
-        [None if v != v else v for v in p.tolist()] if isinstance(p, np.ndarray) else p
-        for p in parts
+        return Matrix(x, n, len(columns), names)
+    result = Matrix(x, n, len(columns), names or [column_name(c) for c in columns])
+    result.words = [
+        (j, [v if isinstance(v, str) else None for v in part])
+        for j, part in enumerate(parts)
+        if not isinstance(part, np.ndarray)
     ]
-    for name, values in zip(result.names, lists):
-        for v in values:
-            if v is not None and not isinstance(v, str) and math.isinf(_cell(v, name)):
-                raise errors.NotFiniteError("Input X contains infinity: column %s" % name)
-    result.records = [dict(zip(result.names, values)) for values in zip(*lists)]
     return result
+
+
+def _number_of(value: Any, name: Any) -> float:
+    """What stands in x for a cell of a column with words."""
+    if value is None:
+        return _NAN
+    return 0.0 if isinstance(value, str) else _cell(value, name)
 
 
 def _cell(value: Any, name: Any) -> float:

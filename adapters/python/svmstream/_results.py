@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Dict, Optional, Tuple
 
 from ._library import ffi
@@ -11,11 +11,11 @@ from ._library import ffi
 
 @dataclass(frozen=True)
 class Finding:
-    """Novelty of a row. nan: not known, as in the warm-up of the first 100 rows.
+    """Novelty of a row. nan: not known; novelty 0 and p 1: there is no model yet.
 
-    novelty: 0 to 1, higher = more novel. p: conformal p-value, the probability of a row at least as
-    novel among normal ones. surprise: -log10 of the smallest p of all detectors. anomaly: of the
-    row and its sensors together, 0 to 1.
+    novelty: 1 - membership, higher = more novel, about 0 at the border of what is normal. p:
+    conformal p-value, the probability of a row at least as novel among normal ones. surprise:
+    -log10 of the smallest p of all detectors. anomaly: of the row and its sensors together, 0 to 1.
     alarm: closeness to an alert; at 1 one may open.
     """
 
@@ -48,7 +48,7 @@ class Alert:
     since: float
     p: float
     text: str
-    event: Dict[str, Any]
+    event: Dict[str, Any] = field(repr=False)
 
     @property
     def sensors(self) -> Tuple[str, ...]:
@@ -108,7 +108,7 @@ class Step:
 
     @property
     def novelty(self) -> float:
-        """The finding's novelty, 0 to 1."""
+        """The finding's novelty, 1 - membership."""
         return self.finding.novelty
 
     @property

@@ -62,7 +62,7 @@ class Saved(NativeStream):
         about, state = _archive.unpack(data)
         if about["class"] != cls._kind:
             raise errors.WrongKindError(
-                "these bytes are a saved %s, not a %s" % (about["class"], cls._kind)
+                "these bytes are a saved %s, not one of %s" % (about["class"], cls._kind)
             )
         new = cls.__new__(cls)
         for name, value in {**cls._defaults(), **about["params"]}.items():
@@ -127,7 +127,7 @@ class Saved(NativeStream):
         about, data = _archive.unpack(state["archive"])
         if about["class"] != self._kind:
             raise errors.WrongKindError(
-                "this pickle is a %s, not a %s" % (about["class"], self._kind)
+                "this pickle is of %s, not of %s" % (about["class"], self._kind)
             )
         for name, value in state["attributes"].items():
             setattr(self, name, value)

@@ -143,6 +143,8 @@ class NativeStream(Parameters):
         """
         with self._lock:
             row = self._rows.row(x).row
+            if row.d == 0:
+                row = self._empty()
             if w != 1.0 or id is not None or ts is not None:
                 if not self._extras(row, w, id, ts, y):
                     return self
@@ -191,11 +193,15 @@ class NativeStream(Parameters):
         return self._labels.make(y)
 
     def _target_of(self, y: Any) -> Any:
-        if isinstance(y, (str, bytes)) or not hasattr(y, "__float__"):
+        array: Any = getattr(y, "shape", None)  # float() of an array fails, or takes its one value
+        if isinstance(y, (str, bytes)) or not hasattr(y, "__float__") or array:
             raise errors.WrongTypeError(
                 "y is a %s; the target of a regression is a number" % type(y).__name__
             )
-        number = float(y)
+        try:
+            number = float(y)
+        except OverflowError as error:
+            raise errors.TooLargeError("y: %s" % error) from error
         if number - number != 0:
             raise errors.BadLabelError(
                 "y is %r; the target of a regression is a finite number" % number
@@ -226,6 +232,8 @@ class NativeStream(Parameters):
         """
         with self._lock:
             row = self._rows.row(x).row
+            if row.d == 0:
+                row = self._empty()
             if not self._extras(row, w, id, ts, y):
                 self._score(x)
                 return self._step_of(())
@@ -259,7 +267,14 @@ class NativeStream(Parameters):
 
     def _score(self, x: Any) -> Any:
         """Fills self._out for a row, which changes nothing. The caller holds the lock."""
-        code = lib.svs_stream_score(self._handle, self._rows.row(x).row, self._out, self._err)
+        row = self._rows.row(x).row
+        if row.d == 0:
+            row = self._empty()
+        if row.d == 0 and lib.svs_stream_seen(self._handle) == 0:  # no columns yet, no prediction
+            self._out[0] = ffi.new("svs_outcome *")[0]
+            self._out.prediction.predicted = -1
+            return self._out
+        code = lib.svs_stream_score(self._handle, row, self._out, self._err)
         if code:
             raise failure(self._err, code)
         return self._out
@@ -343,7 +358,7 @@ class NativeStream(Parameters):
         """Removes all rows of that id, exactly: the model is then that of the others. Returns how
         many there were.
 
-        UnknownIdError: none is held or waits.
+        UnknownIdError: none is held or waits for its label (with window=0 none is held).
         """
         with self._lock:
             cell, keep = self._id(id)
@@ -424,6 +439,16 @@ class NativeStream(Parameters):
                 for i in range(lib.svs_stream_features(self._handle))
             ]
             return [ffi.string(name).decode("utf-8", "replace") for name in names if name != _NULL]
+
+    def _empty(self) -> Any:
+        """The row of a dict without keys: every column is 0. Without values while there are no
+        columns.
+        """
+        columns = self.columns
+        if not columns:
+            return self._rows.row([0.0] * self._width()).row
+        numbers = set(self.features).intersection(columns)
+        return self._rows.row({min(numbers): 0.0} if numbers else {columns[0]: None}).row
 
     def _width(self) -> int:
         """Columns of the rows so far. The caller holds the lock."""

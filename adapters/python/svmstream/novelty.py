@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, TypeVar, Union
 
+import numpy as np
+
 from . import _matrix, errors
 from ._blocks import Blocks
 from ._library import check, ffi, lib
@@ -24,7 +26,8 @@ class Unlabelled(Blocks):
     _takes_labels = False
 
     def score_one(self, x: Any) -> float:
-        """Novelty of a row, 0 to 1, higher = more novel; 0.0 while nothing is known. Learns
+        """Novelty of a row, 1 - membership: the higher, the more novel; about 0 at the border of
+        what is normal, towards 1 far away, below 0 well inside; 0.0 while nothing is known. Learns
         nothing.
         """
         with self._lock:
@@ -36,12 +39,12 @@ class Unlabelled(Blocks):
             )
 
     def p_one(self, x: Any) -> float:
-        """Conformal p-value of a row: the probability that a normal row is at least as novel; nan
-        while it is not known.
-        Learns nothing."""
+        """Conformal p-value of a row: the probability that a normal row is at least as novel; 1.0
+        while nothing is known. Learns nothing.
+        """
         with self._lock:
             finding = self._score(x).evidence
-            return float(finding.p) if finding.known else float("nan")
+            return float(finding.p) if finding.known and finding.p == finding.p else 1.0
 
     def learn_many(
         self: N, X: Any, y: Any = None, *, w: Any = None, ids: Any = None, ts: Any = None
@@ -53,14 +56,17 @@ class Unlabelled(Blocks):
         return self
 
     def score_many(self, X: Any) -> Any:
-        """Novelty (n) of X (n, d), nan while it is not known. Learns nothing."""
-        return self._score_many(
-            _matrix.matrix(X, self.missing is not None), {"novelty": ""}, False
-        )["novelty"]
+        """score_one of each row: novelty (n) of X (n, d). Learns nothing."""
+        return self._many(X, "novelty", 0.0)
 
     def p_many(self, X: Any) -> Any:
-        """Conformal p-values (n) of X (n, d), nan while they are not known. Learns nothing."""
-        return self._score_many(_matrix.matrix(X, self.missing is not None), {"p": ""}, False)["p"]
+        """p_one of each row: conformal p-values (n) of X (n, d). Learns nothing."""
+        return self._many(X, "p", 1.0)
+
+    def _many(self, X: Any, name: str, unknown: float) -> Any:
+        m = _matrix.matrix(X, self.missing is not None)
+        values = self._score_many(m, {name: ""}, False)[name]
+        return np.where(np.isnan(values), unknown, values)
 
     @property
     def _supervised(self) -> bool:  # River's

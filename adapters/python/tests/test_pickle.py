@@ -188,7 +188,7 @@ def test_what_is_no_archive(wrong, error):
 
 
 def test_another_class(saved, tmp_path):
-    with pytest.raises(errors.WrongKindError, match="a saved ALSVM, not a Auto"):
+    with pytest.raises(errors.WrongKindError, match="a saved ALSVM, not one of Auto"):
         Auto.from_bytes(saved)
     with pytest.raises(OSError):
         ALSVM.load(tmp_path / "absent")
