@@ -128,12 +128,13 @@ SVS_API void svs_stream_free(svs_stream **s);
 
 /* Predicts the row, assesses its novelty and then learns it, if it has a label. *out (may be NULL) is filled
  * in. The arrival time of the row is that of the machine's clock; if alert.interval was set, a row
- * without ts counts as that many seconds after the one before it. A refusal is counted (figure `refused`) and
- * changes nothing else: SVS_MISSING_X, SVS_NOT_FINITE, SVS_WRONG_DIMENSION, SVS_WRONG_KIND (rows with names
- * in a stream without, or the reverse), SVS_WRONG_TYPE (a word in a column of numbers), SVS_BAD_COLUMN,
- * SVS_DUPLICATE_KEY, SVS_MISSING_VALUE (the setting missing refuses), SVS_BAD_LABEL, SVS_BAD_WEIGHT,
- * SVS_BAD_ID, SVS_BAD_KEY, SVS_TS_AHEAD, SVS_OUTLIER, SVS_TOO_LARGE, SVS_LIMIT, SVS_SETTING (the calendar
- * needs a ts), SVS_INVALID (a member of the row is out of its range), SVS_NO_MEMORY. */
+ * without ts counts as that many seconds after the one before it. A refusal is counted (figure `refused`),
+ * and with keys it is a use of its key; it changes nothing else: SVS_MISSING_X, SVS_NOT_FINITE,
+ * SVS_WRONG_DIMENSION, SVS_WRONG_KIND (rows with names in a stream without, or the reverse), SVS_WRONG_TYPE
+ * (a word in a column of numbers), SVS_BAD_COLUMN, SVS_DUPLICATE_KEY, SVS_MISSING_VALUE (the setting missing
+ * refuses), SVS_BAD_LABEL, SVS_BAD_WEIGHT, SVS_BAD_ID, SVS_BAD_KEY, SVS_TS_AHEAD, SVS_OUTLIER, SVS_TOO_LARGE,
+ * SVS_LIMIT, SVS_SETTING (the calendar needs a ts), SVS_INVALID (a member of the row is out of its range),
+ * SVS_NO_MEMORY. */
 SVS_API svs_code svs_stream_step(svs_stream *s, const svs_row *row, svs_outcome *out, svs_error *err);
 
 /* Predicts a row with the current model and changes nothing; label, id and weight are ignored. The evidence
@@ -144,7 +145,8 @@ SVS_API svs_code svs_stream_score(svs_stream *s, const svs_row *row, svs_outcome
 
 /* Gives the newest waiting row of that id its label, and learns it. key: of the row, NULL without keys. ts:
  * seconds since 1970, NAN = now. SVS_UNKNOWN_ID, SVS_BAD_ID, SVS_BAD_LABEL, SVS_LIMIT, SVS_TS_AHEAD,
- * SVS_BAD_KEY, SVS_MISSING_KEY, SVS_UNKNOWN_KEY, SVS_NO_MEMORY: nothing has changed. */
+ * SVS_BAD_KEY, SVS_MISSING_KEY, SVS_UNKNOWN_KEY, SVS_NO_MEMORY: nothing has changed, except that the time of
+ * the stream is not before ts from then on. */
 SVS_API svs_code svs_stream_label(svs_stream *s, svs_value id, svs_value y, const char *key, double ts,
                                   svs_error *err);
 

@@ -125,9 +125,9 @@ static svs_code library_command(svs_stream *s, enum svi_op op, svs_value id, svs
     if (code != SVS_OK)
         return code;
     s->results.block = NULL;
-    code = svi_stream_message(
-        s->stream, &m, NULL, 0,
-        s->interval > 0 ? fmax(s->latest, isnan(ts) ? 0 : ts) : svi_arrival_clock_now(&s->clock), err);
+    code =
+        svi_stream_message(s->stream, &m, NULL, 0,
+                           s->interval > 0 && isnan(ts) ? s->latest : svi_arrival_clock_now(&s->clock), err);
     if (count)
         *count = code == SVS_OK ? m.removed : 0;
     return code;
