@@ -227,6 +227,7 @@ typedef struct svs_figure {
     const char *name;
     double value;     /* NAN: not known, or a text */
     const char *text; /* NULL: a number */
+    bool integral;    /* it is a count */
 } svs_figure;
 
 /* All figures of the stream: counters, quality, health; *count of them. Valid until the next call on the

@@ -34,7 +34,8 @@ const svs_figure *svs_stream_figures(svs_stream *s, int *count) {
                                      .value = of[i].type == SVI_COUNT    ? (double)of[i].as.count
                                               : of[i].type == SVI_NUMBER ? of[i].as.number
                                                                          : NAN,
-                                     .text = of[i].type == SVI_TEXT ? of[i].as.text : NULL};
+                                     .text = of[i].type == SVI_TEXT ? of[i].as.text : NULL,
+                                     .integral = of[i].type == SVI_COUNT};
     return s->figures;
 }
 

@@ -805,7 +805,7 @@ static void test_settings(void **state) {
     const svs_figure *figures = svs_stream_figures(s, &count);
     for (int i = 0; i < count; i++)
         if (strcmp(figures[i].name, "seen") == 0)
-            assert_true(figures[i].value == 200);
+            assert_true(figures[i].value == 200 && figures[i].integral && !figures[i].text);
     svs_stream_reset(s);
     assert_int_equal(svs_stream_verdict(s, 7, NULL, false, "A. N.", &err), SVS_UNAVAILABLE);
     svs_stream_free(&same);
