@@ -66,11 +66,8 @@ class Dialer:
     def look(self) -> bool:
         """Takes the monitor's events. True: a connection that was complete has broken."""
         broken = False
-        while True:
-            try:
-                head = self.monitor.recv_multipart(zmq.NOBLOCK)[0]
-            except zmq.Again:
-                return broken
+        while self.monitor.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+            head = self.monitor.recv_multipart(zmq.NOBLOCK)[0]
             event = struct.unpack_from("=H", head)[0]
             if event == zmq.EVENT_CONNECTED:
                 self.accepted = True
@@ -80,6 +77,7 @@ class Dialer:
                 self.refusals += not self.introduced
                 broken = broken or (event == zmq.EVENT_DISCONNECTED and self.connected)
                 self.connected = False
+        return broken
 
     @property
     def hopeless(self) -> bool:
@@ -162,20 +160,27 @@ class Link:
         self.moved = time.monotonic()  # the last progress
 
     def turn(self) -> None:
-        """Receives, and sends what the outbox has. Raises if waiting is of no use any more."""
-        box, socket = self.box, self.dialer.socket
-        while True:
-            try:
-                reply = socket.recv_multipart(zmq.NOBLOCK)[-1]
-            except zmq.Again:
-                break
-            try:
-                box.reply(reply, time.monotonic())
-            except errors.InputError:
-                raise errors.FileError("%s: what answers there is not svmstream" % self.dialer.address) from None
-        now = time.monotonic()
+        """Receives, looks at the connection, and sends what the outbox has."""
+        self.receive()
         if self.dialer.look():
-            box.broken(now)
+            self.box.broken(time.monotonic())
+        self.send()
+
+    def receive(self) -> None:
+        """Takes the replies that are there."""
+        socket = self.dialer.socket
+        # Asking first is cheaper than the exception of a socket that has nothing.
+        while socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+            reply = socket.recv_multipart(zmq.NOBLOCK)[-1]
+            try:
+                self.box.reply(reply, time.monotonic())
+            except errors.InputError:
+                raise errors.FileError(
+                    "%s: what answers there is not svmstream" % self.dialer.address) from None
+
+    def send(self) -> None:
+        """Sends what the outbox has, as far as the socket takes it."""
+        box, socket, now = self.box, self.dialer.socket, time.monotonic()
         self._blocked = False
         while not self._blocked:
             frame = box.frame(now)

@@ -191,14 +191,14 @@ class Subscription(Generic[E]):
     def _take(self) -> Optional[E]:
         """The next event that is there, or None."""
         self._owner._check()
+        if self._dialer.socket.closed:
+            raise errors.UnavailableError("this subscription is closed: begin another one")
         self._dialer.look()
         while True:
             try:
                 topic, payload = self._dialer.socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return None
-            except zmq.ZMQError:
-                raise errors.UnavailableError("this subscription is closed") from None
             event = wire.event(topic, payload)
             if self._losses.newer(event):
                 return cast(E, event)
@@ -351,13 +351,16 @@ class Stream(Connection):
 
     def _until(self, link: Link, condition: Callable[[], bool]) -> None:
         """Sends and receives until the condition holds. Raises when nothing moves any more."""
+        link.send()
+        link.receive()
         while True:
-            link.turn()
-            self._warn()
+            if link.box.losses:
+                self._warn()
             if condition():  # before any waiting: no further reply may be due
                 return
             link.check()
             _poll(link.dialer.sockets, link.wait())
+            link.turn()
 
     def _put(self, link: Link, row: bytes, cursor: Union[None, bytes, str]) -> int:
         number: Optional[int] = None
@@ -440,7 +443,7 @@ class Stream(Connection):
                         more = self._fill(link, source, batch, order)
                         if order and not self._open(order[0]):
                             break
-                    if order:
+                    if order and self._open(order[0]):
                         self._until(link, lambda: not self._open(order[0]))
                     while order and not self._open(order[0]):
                         head = order.popleft()
@@ -468,7 +471,8 @@ class Stream(Connection):
                     order.append(error)
             put += 1
             if put >= batch:
-                link.turn()
+                link.send()
+                link.receive()
                 return True
             if put & 15 == 0 and time.monotonic() - begun > 0.005:  # a slow source: do not hold rows back
                 link.turn()

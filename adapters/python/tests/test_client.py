@@ -214,6 +214,8 @@ def test_events(stream):
         assert svmstream.Model.from_event(event).predict_one([1.0, 2, 3, 4]) == stream.score([1.0, 2, 3, 4]).yhat
     with stream.alerts(timeout=0.05) as alerts:
         assert list(alerts) == [] and list(alerts) == []
+    with pytest.raises(errors.UnavailableError, match="closed"):
+        next(alerts)
 
 
 def test_loss_is_counted():
