@@ -81,6 +81,25 @@ def test_sessions(program, tmp_path, monkeypatch):
         session.close()
 
 
+def test_the_client_in_readme(program, tmp_path, monkeypatch):
+    """README's client, against a process here instead of one in a plant."""
+    (block,) = [c for kind, _, c in sessions.blocks(README) if kind == "py"]
+    monkeypatch.setattr(sessions, "PROGRAM", program)
+    session = sessions.Session(str(tmp_path))
+    try:
+        code = block.replace("tcp://10.0.0.7", "tcp://127.0.0.1:5557")
+        assert code != block
+        code = "import svmstream\n" + code + "print(score.raw['y'], model.version)\n"
+        (tmp_path / "client.py").write_text(session.inward(code))
+        ready = "...\nin tcp://127.0.0.1:5555 (router)\n"
+        good, got = session.step("svmstream run --in.mode router &", ready)
+        assert good, got
+        good, got = session.step("python3 client.py", "ok ...\n")
+        assert good, got
+    finally:
+        session.close()
+
+
 def public_names():
     found = set(dir(svmstream))
     for info in pkgutil.iter_modules(svmstream.__path__):
