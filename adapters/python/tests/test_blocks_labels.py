@@ -1,4 +1,6 @@
-"""Labels of a block: integers and bools by a table, others one by one, in the order in which they appear."""
+"""Labels of a block: integers and bools by a table, others one by one, in the order in which they
+appear.
+"""
 import numpy as np
 import pytest
 
