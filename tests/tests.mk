@@ -21,7 +21,7 @@ TEST_RUN  = $(wildcard tests/structure/test_* tests/cli/test_*) $(FAULT_RUN) $(P
 PYTHON_RUN = $(wildcard adapters/python/tests/test_*.py)
 # What runs nothing that a sanitizer sees, or has no room for one: in the plain build only. So are the sessions of the pages and of README,
 # whose commands have tests of their own, the recordings, power cuts, which try what is on the disk, and what a browser, Node and Prometheus see.
-# The package for Python is built by the plain build alone; what it calls has tests in C, and memcheck runs it (test_memory.py).
+# The package for Python is built by the plain build alone; what it calls has tests in C, and memcheck runs it (test_memcheck.py).
 PLAIN_RUN = $(wildcard tests/structure/test_*) $(PYTHON_RUN) $(addprefix tests/fault/test_,simulator powercut) \
             $(addprefix tests/cli/test_,address_space memory pages readme recorded manual node http_page http_metrics config.sh examples.sh install.sh)
 # Programs that make the n-th allocation fail, or count them, take the place of the gate.

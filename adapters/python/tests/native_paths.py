@@ -1,4 +1,4 @@
-"""Goes once through every way from the package into the library: run by test_memory.py under
+"""Goes once through every way from the package into the library: run by test_memcheck.py under
 memcheck.
 
 It ends with a leak on purpose (a learner that nobody frees), which the test must find: else it
@@ -6,6 +6,7 @@ would find no other."""
 import copy
 import gc
 import io
+import os
 import pickle
 import sys
 
@@ -114,6 +115,23 @@ def regression():
     model.predict(X), model.coef_, model.intercept_
 
 
+def client(address):
+    """The outbox: scores, refusals, cursors, a decoded model."""
+    with svmstream.Stream(address, src="paths-%d" % os.getpid(), timeout=60) as stream:
+        for i in range(5):
+            stream.send(row(i), "yes", id=i, cursor="place %d" % i)
+        assert stream.place == b"place 4" and stream.wanted == 5
+        scores = list(stream.send_many([(row(i), "no") for i in range(40)], batch=8, in_flight=4))
+        assert len(scores) == 40 and stream.figures()["acked"] == 45
+        refused(errors.InputError, stream.send, dict(row(0), a=float("inf")), "no")
+        refused(errors.BadKeyError, stream.send, row(0), "no", key="machine")
+        model = stream.model()
+        model.predict_proba_one(row(1)), model.predict(X[:5])
+    again = svmstream.Stream(address, timeout=60)
+    del again  # without close
+    refused(errors.SvmstreamError, svmstream.Model.from_event, b"no event")
+
+
 def leak_on_purpose():
     options = ffi.new("svs_options *")
     lib.svs_options_default(options)
@@ -126,6 +144,8 @@ def main():
         copies(blocks(make))
     monitoring()
     regression()
+    if len(sys.argv) > 1:
+        client(sys.argv[1])
     leak_on_purpose()
     gc.collect()
     print("went through")
