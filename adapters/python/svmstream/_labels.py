@@ -101,18 +101,15 @@ class Labels:
         if isinstance(items, np.ndarray):
             index, names = _numbered(items)
             return LabelBlock(self, index, names, dtype)
-        table: Dict[Any, int] = {}
         try:
-            index = np.fromiter(
-                (-1 if item is None else table.setdefault(item, len(table)) for item in items),
-                dtype=np.int32,
-                count=n,
-            )
+            names = [item for item in dict.fromkeys(items) if item is not None]
+            place: Dict[Any, int] = {None: -1, **{name: i for i, name in enumerate(names)}}
+            index = np.array([place[item] for item in items], dtype=np.int32)
         except TypeError as error:
             raise errors.WrongTypeError(
                 "Unknown label type: y holds items that are not hashable"
             ) from error
-        return LabelBlock(self, index, list(table), dtype)
+        return LabelBlock(self, index, names, dtype)
 
 
 class LabelBlock:

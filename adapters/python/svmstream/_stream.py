@@ -7,7 +7,9 @@ objects learn at the same time, and one
 object may be used from several threads."""
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections import deque
 from typing import Any, Deque, Dict, Iterable, List, Mapping, Optional, Tuple, TypeVar, Union
 
@@ -28,13 +30,46 @@ from ._params import Parameters
 from ._results import Alert, Finding, Step, alert_of
 
 S = TypeVar("S", bound="NativeStream")
-MAX_ALERTS = 10_000  # alert events kept as Python objects
+MAX_ALERTS = 1000  # alert events kept as Python objects, 3 KB each
 _NULL = ffi.NULL
 _REFUSED_SETTINGS = {
     "key": "an object is one stream; make one object for each key",
     "task": "it is the parameter task=",
     "method": "the class decides it: Auto, ALSVM (with falsvm=), Novelty, Monitor",
 }
+
+
+_LIVE: "weakref.WeakSet[NativeStream]" = weakref.WeakSet()
+
+
+class _Forked:
+    """The lock of a learner that cannot work in a process after os.fork: its worker thread is not
+    there, or another thread was inside of a call.
+    """
+
+    def __enter__(self) -> None:
+        raise errors.UnavailableError(
+            "this learner was made before os.fork() and cannot be used in the child: send it "
+            "there by pickle (as joblib and multiprocessing's start method spawn do), or make it "
+            "there"
+        )
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+
+def _after_fork() -> None:
+    """In the child: learners with a worker thread are void, the others get a new lock."""
+    for stream in list(_LIVE):
+        free_lock = not isinstance(stream._lock, _Forked) and stream._lock.acquire(blocking=False)
+        if not free_lock or stream._worker or stream.setting("threads") != "1":
+            ffi.gc(stream._handle, None)  # freeing it would wait for the thread
+            stream._lock = _Forked()
+        else:
+            stream._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def free(handle: Any) -> None:
@@ -67,6 +102,7 @@ class NativeStream(Parameters):
     _maker = staticmethod(lib.svs_stream_new)
     _kind = "stream"
     _takes_labels = True
+    _worker = False  # a thread of C belongs to the stream
     missing: Optional[str] = None
     settings: Optional[Mapping[str, Any]] = None
 
@@ -102,8 +138,9 @@ class NativeStream(Parameters):
 
     def _open(self, handle: Any = None) -> None:
         """Begins with nothing learned, or with the stream of an archive."""
-        self._lock = threading.RLock()
+        self._lock: Any = threading.RLock()
         self._adopt(ffi.gc(self._make() if handle is None else handle, free))
+        _LIVE.add(self)
 
     def _adopt(self, owned: Any) -> None:
         self._handle = owned
@@ -318,7 +355,7 @@ class NativeStream(Parameters):
 
     @property
     def alerts(self) -> List[Alert]:
-        """The newest alert events, at most 10,000, oldest first."""
+        """The newest alert events, at most 1,000, oldest first."""
         with self._lock:
             return list(self._events)
 
@@ -395,18 +432,20 @@ class NativeStream(Parameters):
 
     # ---- figures
 
-    def figures(self) -> Dict[str, Union[float, str, None]]:
+    def figures(self) -> Dict[str, Union[int, float, str, None]]:
         """The figures of the stream, named as in `svmstream ctl status`; None: not known yet."""
         with self._lock:
             count = ffi.new("int *")
             found = lib.svs_stream_figures(self._handle, count)
-            result: Dict[str, Union[float, str, None]] = {}
+            result: Dict[str, Union[int, float, str, None]] = {}
             for i in range(count[0]):
-                value: Union[float, str, None] = found[i].value
+                value: Union[int, float, str, None] = found[i].value
                 if found[i].text != _NULL:
                     value = ffi.string(found[i].text).decode("utf-8", "replace")
                 elif value != value:
                     value = None
+                elif found[i].integral:
+                    value = int(found[i].value)
                 result[ffi.string(found[i].name).decode()] = value
             return result
 

@@ -140,6 +140,7 @@ class Auto(Estimator):
 
     __slots__ = ()
     _kind = "Auto"
+    _worker = True
     _maker = staticmethod(lib.svs_auto_new)
 
     def __init__(

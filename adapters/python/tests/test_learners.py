@@ -246,7 +246,8 @@ def test_figures_and_report_are_those_of_the_program():
     model.learn_many(X, Y)
     figures = model.figures()
     assert figures["seen"] == figures["learned"] == 400 and 0.8 < figures["accuracy"] <= 1
-    assert all(v is None or isinstance(v, (float, str)) for v in figures.values())
+    assert all(v is None or isinstance(v, (int, float, str)) for v in figures.values())
+    assert type(figures["seen"]) is int and type(figures["accuracy"]) is float
     assert re.search(r"^rows +400$", model.report(), re.M)
     assert json.loads(model.report(2.0, json=True))["accuracy"] == pytest.approx(
         figures["accuracy"]

@@ -1,6 +1,9 @@
 """Threads: the global lock is released in C, one object survives any mixture of calls, a crash of
 none of them.
 """
+import os
+import pickle
+import signal
 import threading
 import time
 
@@ -169,3 +172,38 @@ def test_objects_die_in_other_threads():
             del model
 
     run(churn, churn)
+
+
+def in_child(function):
+    """What a function prints in a forked child that has a minute."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try:
+            os.write(write, str(function()).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as out:
+        text = out.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return text
+
+
+def test_after_a_fork():
+    """Learners without a thread go on in the child; Auto, whose thread is not there, says so."""
+    linear, auto = ALSVM().partial_fit(X[:200], y[:200]), Auto().partial_fit(X[:200], y[:200])
+
+    def attempt():
+        try:
+            return auto.learn_one(X[0].tolist(), 1)
+        except errors.UnavailableError as error:
+            return error.code
+
+    assert in_child(lambda: linear.learn_one(X[0].tolist(), 1).seen) == "201"
+    assert in_child(attempt) == "unavailable"
+    assert in_child(lambda: Auto().partial_fit(X[:200], y[:200]).seen) == "200"
+    data = pickle.dumps(auto)
+    assert in_child(lambda: pickle.loads(data).learn_one(X[0].tolist(), 1).seen) == "201"
+    assert auto.learn_one(X[0].tolist(), 1).seen == 201 and linear.seen == 200
