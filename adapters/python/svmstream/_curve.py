@@ -30,7 +30,8 @@ class Identity(NamedTuple):
     server: bytes
 
     def apply(self, socket: Any) -> None:
-        socket.curve_serverkey, socket.curve_publickey, socket.curve_secretkey = self.server, self.public, self.secret
+        socket.curve_serverkey = self.server
+        socket.curve_publickey, socket.curve_secretkey = self.public, self.secret
 
 
 def _read(path: str, secret: bool) -> str:
@@ -38,7 +39,8 @@ def _read(path: str, secret: bool) -> str:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as reason:
-        hint = "; `svmstream curve new` creates a key file" if isinstance(reason, FileNotFoundError) else ""
+        absent = isinstance(reason, FileNotFoundError)
+        hint = "; `svmstream curve new` creates a key file" if absent else ""
         raise errors.FileError("%s: %s%s" % (path, reason.strerror, hint)) from None
     try:
         # Of the open file: the path could be exchanged between a check and the opening.
@@ -49,7 +51,8 @@ def _read(path: str, secret: bool) -> str:
         elif facts.st_uid not in (os.geteuid(), 0) and os.geteuid() != 0:
             why = "owned by another user"
         elif secret and facts.st_mode & 0o077:
-            why = ("this secret key is open to other users: chmod 600 it, and make a new key if somebody may have "
+            why = ("this secret key is open to other users: chmod 600 it, and make a new key if "
+                   "somebody may have "
                    "read it")
         elif not secret and facts.st_mode & 0o022:
             why = "writable by other users: chmod go-w it"
@@ -70,7 +73,8 @@ def _find(text: str, name: str) -> Optional[str]:
 
 def _refuse_published(where: str, *keys: str) -> None:
     if set(keys) & set(PUBLISHED):
-        raise errors.InputError("%s: this key is printed in the manual of CURVE and protects nothing: make one with "
+        raise errors.InputError("%s: this key is printed in the manual of CURVE and protects "
+                                "nothing: make one with "
                                 "`svmstream curve new`" % where)
 
 
@@ -79,15 +83,18 @@ def _pair(path: str) -> "tuple[str, str]":
         text = _read(path, True)
     except errors.FileError:
         if path.endswith(".pub") and os.path.isfile(path):
-            raise errors.FileError("%s: this is the public key: the secret one is in the file without .pub"
+            raise errors.FileError("%s: this is the public key: the secret one is in the file "
+                                   "without .pub"
                                    % path) from None
         raise
     public, secret = _find(text, "public-key"), _find(text, "secret-key")
     if public is None or secret is None:
-        raise errors.InputError("%s: not a key file, or damaged; `svmstream curve new` creates one" % path)
+        raise errors.InputError("%s: not a key file, or damaged; `svmstream curve new` creates one"
+                                % path)
     _refuse_published(path, public, secret)
     if zmq.curve_public(secret.encode()) != public.encode():
-        raise errors.InputError("%s: the public key does not match the secret key: the file is damaged" % path)
+        raise errors.InputError("%s: the public key does not match the secret key: the file is "
+                                "damaged" % path)
     return public, secret
 
 
@@ -105,7 +112,8 @@ def _server(given: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise errors.InputError("curve_server: %r is neither a public key (40 characters of Z85) nor an existing file"
+        raise errors.InputError("curve_server: %r is neither a public key (40 characters of Z85) "
+                                "nor an existing file"
                                 % given)
     _refuse_published("curve_server", given)
     return given
@@ -117,11 +125,13 @@ def identity(curve: Union[None, bool, Path], server: Optional[Path]) -> Optional
     """
     if curve is None or curve is False or curve == "off":
         if server is not None:
-            raise errors.SettingError("curve_server is given, but curve is off: give the key file of this end with "
+            raise errors.SettingError("curve_server is given, but curve is off: give the key file "
+                                      "of this end with "
                                       "curve=FILE")
         return None
     if server is None:
-        raise errors.SettingError("curve needs the public key of the process to talk to: give curve_server=KEY (there "
+        raise errors.SettingError("curve needs the public key of the process to talk to: give "
+                                  "curve_server=KEY (there "
                                   "`svmstream curve show` prints it)")
     if not zmq.has("curve"):
         raise errors.UnavailableError("this build of libzmq has no CURVE")

@@ -19,7 +19,8 @@ from ._outbox import HOPELESS, Outbox
 
 Steps = Generator[Tuple[List[Any], float], None, Any]
 
-REFUSED = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+REFUSED = (zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL |
+           zmq.EVENT_HANDSHAKE_FAILED_AUTH)
 WATCHED = zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | REFUSED
 BEAT_MS = 5000  # between heartbeats, so that a vanished host is noticed
 _names = itertools.count()
@@ -56,7 +57,8 @@ class Dialer:
             self.socket.connect(address)
         except zmq.ZMQError as reason:
             self.close()
-            raise errors.InputError("%s cannot be dialled: %s; an address is like tcp://host:5557 or ipc:///path"
+            raise errors.InputError("%s cannot be dialled: %s; an address is like tcp://host:5557 "
+                                    "or ipc:///path"
                                     % (address, reason)) from None
 
     @property
@@ -87,12 +89,15 @@ class Dialer:
     def why(self, what: str, role: str) -> str:
         """The likely reason why nothing answers, by the stage that the connection reached."""
         if not self.accepted:
-            return "no process listens at %s: is `svmstream run` running there, with this `%s`?" % (self.address, what)
+            return ("no process listens at %s: is `svmstream run` running there, with this `%s`?"
+                    % (self.address, what))
         if not self.introduced and self._identity is not None:
-            return ("%s does not let us in: is curve_server its key, is ours in its allow file with the role %s, and does "
+            return ("%s does not let us in: is curve_server its key, is ours in its allow file "
+                    "with the role %s, and does "
                     "it run with curve?" % (self.address, role))
         if not self.introduced:
-            return ("a process listens at %s, but this is not its `%s`, or it runs with CURVE (then give curve= and "
+            return ("a process listens at %s, but this is not its `%s`, or it runs with CURVE "
+                    "(then give curve= and "
                     "curve_server=), or hangs" % (self.address, what))
         return "%s %s" % (self.address, "does not answer" if self.connected else "is gone")
 
@@ -132,7 +137,8 @@ class Control:
                 left = end - time.monotonic()
                 if left <= 0 or dialer.hopeless:
                     error = errors.NotAllowedError if dialer.hopeless else errors.TimedOutError
-                    raise error("%s (%s after %.3g s)" % (dialer.why("ctl", "control"), "no answer", timeout - left))
+                    raise error("%s (%s after %.3g s)"
+                                % (dialer.why("ctl", "control"), "no answer", timeout - left))
                 yield dialer.sockets, left
             self._dialer = dialer
         finally:
@@ -152,7 +158,8 @@ class Control:
 class Link:
     """The outbox and its socket."""
 
-    def __init__(self, context: Any, address: str, identity: Optional[Identity], box: Outbox, timeout: float) -> None:
+    def __init__(self, context: Any, address: str, identity: Optional[Identity], box: Outbox,
+                 timeout: float) -> None:
         self.box, self._timeout = box, timeout
         self.dialer = Dialer(context, zmq.DEALER, address, identity)
         self._blocked = False
@@ -195,7 +202,8 @@ class Link:
 
     def wait(self) -> float:
         """Seconds until `turn` has something to do without a reply."""
-        return 0.05 if self._blocked else min(self.box.wait(time.monotonic()), self._timeout, 3600.0)
+        return 0.05 if self._blocked else min(self.box.wait(time.monotonic()), self._timeout,
+                                              3600.0)
 
     def begin(self) -> None:
         """The patience of a caller begins now."""
@@ -221,9 +229,12 @@ class Link:
             return
         kept = ""
         if f.kept:
-            kept = "; %d rows wait in the outbox and are sent as soon as it answers: do not send them again" % f.kept
+            kept = ("; %d rows wait in the outbox and are sent as soon as it answers: do not send "
+                    "them "
+                    "again" % f.kept)
         if code:
-            error: errors.SvmstreamError = errors.by_code(code, "%s takes nothing for now: %s%s" % (address, reason, kept))
+            error: errors.SvmstreamError = errors.by_code(code, "%s takes nothing for now: %s%s"
+                                                          % (address, reason, kept))
         else:
             error = errors.TimedOutError("%s (nothing was acknowledged for %.3g s%s)"
                                          % (self.dialer.why("in", "ingest"), self._timeout, kept))
@@ -249,10 +260,12 @@ def _split(address: str) -> Tuple[str, Optional[int]]:
     """(host, port) of tcp://host:port, tcp://host, host:port or host."""
     rest = address[6:] if address.startswith("tcp://") else address
     host, colon, port = rest.rpartition(":")
-    if rest.startswith("[") and rest.endswith("]") or not colon or ("]" not in rest and ":" in host):
+    if rest.startswith("[") and rest.endswith("]") or not colon or ("]" not in rest
+                                                                    and ":" in host):
         host, port = rest, ""
     if not host or "/" in host or (port and (not port.isdigit() or not 0 < int(port) < 65536)):
-        raise errors.InputError("%r is no address; it is like tcp://host, tcp://host:5557 or ipc:///path" % address)
+        raise errors.InputError("%r is no address; it is like tcp://host, tcp://host:5557 or "
+                                "ipc:///path" % address)
     if ":" in host and not host.startswith("["):
         host = "[%s]" % host
     return host, int(port) if port else None
@@ -265,7 +278,8 @@ def candidates(address: str) -> List[str]:
     if "://" in address and not address.startswith("tcp://"):
         return [address]
     host, port = _split(address)
-    ports = [DEFAULT_PORTS["ctl"]] if port is None else [port, port + 2, port + 1, DEFAULT_PORTS["ctl"]]
+    ports = [DEFAULT_PORTS["ctl"]] if port is None else [port, port + 2, port + 1,
+                                                         DEFAULT_PORTS["ctl"]]
     return ["tcp://%s:%d" % (host, p) for p in dict.fromkeys(ports) if p < 65536]
 
 
@@ -302,7 +316,8 @@ def find(context: Any, address: str, identity: Optional[Identity], timeout: floa
                 except zmq.Again:
                     continue
                 except Exception:  # noqa: BLE001: whatever it is, it is no msgpack
-                    raise errors.FileError("%s: what answers there is not svmstream" % dialer.address) from None
+                    raise errors.FileError("%s: what answers there is not svmstream"
+                                           % dialer.address) from None
                 if not isinstance(reply, dict):
                     continue
                 if "addresses" in reply:
@@ -316,15 +331,16 @@ def find(context: Any, address: str, identity: Optional[Identity], timeout: floa
                 elif reply.get("code") == "unknown_op" and dialer is dialers[0]:
                     only_in = True
                 elif "error" in reply and dialer is dialers[0]:
-                    raise errors.by_code(reply.get("code", ""), "%s: %s" % (dialer.address, reply["error"]))
+                    raise errors.by_code(reply.get("code", ""), "%s: %s"
+                                         % (dialer.address, reply["error"]))
             passed = time.monotonic() - begin
             if only_in and passed > min(1.0, timeout):
                 return {"in": {"address": tried[0], "mode": "router"}}
             if dialers[0].hopeless:
                 raise errors.NotAllowedError(dialers[0].why("ctl", "control"))
             if passed >= timeout:
-                others = "" if len(tried) == 1 else "; its `ctl` was looked for at %s too: give ctl=ADDRESS" % (
-                    ", ".join(tried[1:]))
+                others = "" if len(tried) == 1 else (
+                    "; its `ctl` was looked for at %s too: give ctl=ADDRESS" % ", ".join(tried[1:]))
                 raise errors.TimedOutError("%s (no answer within %.3g s%s)"
                                            % (dialers[0].why("ctl", "control"), timeout, others))
             until = 1.0 if only_in else timeout

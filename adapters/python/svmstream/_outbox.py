@@ -54,8 +54,10 @@ class Outbox:
         lib.svs_outbox_defaults(options)
         name = ffi.new("char[]", src.encode("utf-8", "surrogatepass"))
         self._handle = ffi.new_handle(self)
-        options.src, options.replay, options.release, options.user = name, replay, release, self._handle
-        options.samples, options.bytes, options.message, options.batch = SAMPLES, BYTES, MESSAGE, BATCH
+        options.src, options.replay, options.release = name, replay, release
+        options.samples, options.bytes = SAMPLES, BYTES
+        options.message, options.batch = MESSAGE, BATCH
+        options.user = self._handle
         options.window = 1_000_000  # the process's credit decides
         options.tell, options.score = lib.svpy_outbox_event, lib.svpy_outbox_score
         self._err = Error()
@@ -70,11 +72,12 @@ class Outbox:
         self._refusals: List[Tuple[int, int, int, str, str]] = []
         self._given_up: Dict[int, errors.SvmstreamError] = {}
         self.later: Optional[Tuple[str, str]] = None  # (code, reason): nothing is taken for now
-        self.losses: List[str] = []         # sentences about acknowledged rows that a process no longer has
+        self.losses: List[str] = []  # sentences about rows that a process no longer has
         self.moved: Optional[MovedError] = None
         if columns:
             texts = [ffi.new("char[]", c.encode("utf-8", "surrogatepass")) for c in columns]
-            check(lib.svs_outbox_columns(self._box, ffi.new("char *[]", texts), len(texts), self._err), self._err)
+            check(lib.svs_outbox_columns(self._box, ffi.new("char *[]", texts), len(texts),
+                                         self._err), self._err)
 
     def free(self) -> None:
         pointer = ffi.new("svs_outbox **", self._box)
@@ -170,7 +173,8 @@ class Outbox:
     # ---- replies
 
     def _hear(self, event: Any) -> None:
-        code, reason = (ffi.string(text).decode("utf-8", "replace") for text in (event.code, event.reason))
+        code, reason = (ffi.string(text).decode("utf-8", "replace")
+                        for text in (event.code, event.reason))
         if event.kind == lib.SVS_OUTBOX_ACKED:
             self.later = None
         elif event.kind == lib.SVS_OUTBOX_REFUSED:
@@ -178,7 +182,8 @@ class Outbox:
         elif event.kind == lib.SVS_OUTBOX_LATER:
             self.later = (code, reason)
         elif event.count > 0 and not self._replay:
-            self.losses.append("%d acknowledged rows of %s are lost: %s" % (event.count, self._src, reason))
+            self.losses.append("%d acknowledged rows of %s are lost: %s"
+                               % (event.count, self._src, reason))
 
     def note_given_up(self) -> None:
         """After `frame`: rows that are larger than the process takes."""
@@ -220,7 +225,7 @@ class Outbox:
                 error = errors.by_code(element.get("code", ""), element["error"])
                 settle(number, given_up.pop(number, error))
             else:
-                note = "taken before" if "duplicate" in element else "left out by the setting missing"
+                note = "taken before" if "duplicate" in element else "left out by `missing`"
                 settle(number, wire.Score(element, "", b"", number, note))
 
     def _take_mark(self) -> None:
@@ -238,9 +243,12 @@ class Outbox:
         for first, last, count, code, reason in self._refusals:
             if result is None and first <= number <= last:
                 text = reason if count == last - first + 1 else (
-                    "%d of the rows %d to %d were refused, this one maybe: %s" % (count, first, last, reason))
+                    "%d of the rows %d to %d were refused, this one maybe: %s"
+                    % (count, first, last, reason))
                 result = errors.by_code(code, text)
-        self._settle(number, result or wire.Score({}, "", b"", number, "the reply with its score was lost, or too large"))
+        self._settle(number, result
+                     or wire.Score({}, "", b"", number,
+                                   "the reply with its score was lost, or too large"))
 
     def _follow(self) -> None:
         """With replay: the process may want earlier rows again, or have later ones; rows put so far
@@ -250,9 +258,12 @@ class Outbox:
         if wanted == self._end or not self._replay:
             return
         known, before = self._end > 0 or self._next > 0, self._end
-        text = ("the process wants row %d of %s next, and not row %d: it was started again without the rows after that "
-                "(see its settings state.dir and delivery), or another producer uses this name. Send from row %d on "
-                "(stream.wanted), or open the Stream with replay=False where rows cannot be read again"
+        text = ("the process wants row %d of %s next, and not row %d: it was started again "
+                "without the rows after that "
+                "(see its settings state.dir and delivery), or another producer uses this name. "
+                "Send from row %d on "
+                "(stream.wanted), or open the Stream with replay=False where rows cannot be read "
+                "again"
                 % (wanted, self._src, before, wanted))
         moved = MovedError(text, wanted=wanted)
         while self._next < self._end:

@@ -16,7 +16,8 @@ import math
 import os
 import warnings
 from collections import deque
-from typing import (Any, AsyncIterable, AsyncIterator, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Sequence,
+from typing import (Any, AsyncIterable, AsyncIterator, Callable, Deque, Dict, Iterator, List,
+                    Mapping, Optional, Sequence,
                     Tuple, Type, TypeVar, Union, cast)
 
 import zmq
@@ -31,7 +32,8 @@ __all__ = ["AsyncEvents", "AsyncStream"]
 E = TypeVar("E", bound=wire.Event)
 
 
-async def wait(sockets: Sequence[Any], seconds: float, wake: Optional[asyncio.Event] = None) -> None:
+async def wait(sockets: Sequence[Any], seconds: float,
+               wake: Optional[asyncio.Event] = None) -> None:
     """Until one of the sockets has a message, `wake` is set, or the time is over.
 
     A descriptor of ZeroMQ reports that something has changed, not what: each time the sockets
@@ -142,11 +144,13 @@ class AsyncStream(Connection):
         """Finds the addresses of the process."""
         self._check()
         if self._opening is None:  # made here, where a loop runs
-            self._opening, self._asking, self._wake = asyncio.Lock(), asyncio.Lock(), asyncio.Event()
+            self._opening, self._asking = asyncio.Lock(), asyncio.Lock()
+            self._wake = asyncio.Event()
         async with self._opening:
             self._check()
             if not self._addresses:
-                self._found(await drive(find(self._context, self._given, self._identity, self._timeout)))
+                self._found(await drive(find(self._context, self._given, self._identity,
+                                             self._timeout)))
         return self
 
     async def close(self, wait: bool = True) -> None:
@@ -182,7 +186,8 @@ class AsyncStream(Connection):
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and os.getpid() == self._pid:
-            warnings.warn("a svmstream.AsyncStream was not closed: use `async with AsyncStream(...)`", ResourceWarning,
+            warnings.warn("a svmstream.AsyncStream was not closed: use `async with "
+                          "AsyncStream(...)`", ResourceWarning,
                           source=self)
             self._release_all()
 
@@ -254,7 +259,8 @@ class AsyncStream(Connection):
 
     # ---- rows
 
-    async def _put(self, link: Link, row: bytes, cursor: Union[None, bytes, str] = None) -> "asyncio.Future[Result]":
+    async def _put(self, link: Link, row: bytes,
+                   cursor: Union[None, bytes, str] = None) -> "asyncio.Future[Result]":
         future: "asyncio.Future[Result]" = asyncio.get_running_loop().create_future()
 
         def attempt() -> bool:
@@ -274,8 +280,10 @@ class AsyncStream(Connection):
             raise
         return future
 
-    async def send(self, x: Any, y: Any = None, *, id: Union[None, int, str] = None, ts: Any = None, w: float = 1.0,
-                   key: Union[None, int, str] = None, cursor: Union[None, bytes, str] = None) -> wire.Score:
+    async def send(self, x: Any, y: Any = None, *, id: Union[None, int, str] = None, ts: Any = None,
+                   w: float = 1.0,
+                   key: Union[None, int, str] = None,
+                   cursor: Union[None, bytes, str] = None) -> wire.Score:
         """Sends a row and returns its score; see `Stream.send`. A cancelled call may have sent its
         row.
         """
@@ -289,20 +297,23 @@ class AsyncStream(Connection):
             raise result
         return result
 
-    async def send_many(self, rows: Any, y: Any = None, *, id: Any = None, ts: Any = None, w: Any = None, key: Any = None,
+    async def send_many(self, rows: Any, y: Any = None, *, id: Any = None, ts: Any = None,
+                        w: Any = None, key: Any = None,
                         batch: int = 64, in_flight: int = 64
                         ) -> AsyncIterator[Union[wire.Score, errors.SvmstreamError]]:
         """Sends rows and yields their scores, in order; see `Stream.send_many`. rows may be an
         asynchronous iterable.
         """
         if not 1 <= batch <= 4096 or not 1 <= in_flight <= 100_000 or batch * in_flight > 500_000:
-            raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, 500000 rows in all")
+            raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, "
+                                      "500000 rows in all")
         link = await self._ready()
         packer = wire.RowPacker(self._packer.missing)
         source: Optional[Iterator[Union[bytes, errors.SvmstreamError]]] = None
         if hasattr(rows, "__aiter__"):
             if any(c is not None for c in (y, id, ts, w, key)):
-                raise errors.WrongTypeError("y, id, ts, w and key go into the rows of an asynchronous iterable: yield Sample")
+                raise errors.WrongTypeError("y, id, ts, w and key go into the rows of an "
+                                            "asynchronous iterable: yield Sample")
             arriving = _packed(packer, rows)
         else:
             source = packer.rows(rows, y, id, ts, w, key)
@@ -319,7 +330,8 @@ class AsyncStream(Connection):
                         break
                     put += 1
                     try:
-                        order.append(row if isinstance(row, errors.SvmstreamError) else await self._put(link, row))
+                        order.append(row if isinstance(row, errors.SvmstreamError)
+                                     else await self._put(link, row))
                     except errors.InputError as error:
                         order.append(error)
                     if source is None:
@@ -377,7 +389,8 @@ class AsyncStream(Connection):
         """Events of these kinds, to iterate over by `async for`; see `Stream.events`."""
         return AsyncEvents(self, names, timeout, key)
 
-    def scores(self, *, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> AsyncEvents[wire.Score]:
+    def scores(self, *, timeout: Optional[float] = None,
+               key: Union[None, int, str] = None) -> AsyncEvents[wire.Score]:
         """The scores of all rows, whoever sent them."""
         return AsyncEvents(self, ("score",), timeout, key)
 
@@ -386,13 +399,15 @@ class AsyncStream(Connection):
         """The models that are published, beginning with the last one."""
         return AsyncEvents(self, ("model",), timeout, key)
 
-    def alerts(self, *, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> AsyncEvents[wire.Alert]:
+    def alerts(self, *, timeout: Optional[float] = None,
+               key: Union[None, int, str] = None) -> AsyncEvents[wire.Alert]:
         """The alerts that open, get worse and close."""
         return AsyncEvents(self, ("alert",), timeout, key)
 
     # ---- requests
 
-    async def command(self, op: str, *, timeout: Optional[float] = None, **keys: Any) -> Dict[str, Any]:
+    async def command(self, op: str, *, timeout: Optional[float] = None,
+                      **keys: Any) -> Dict[str, Any]:
         """Sends any request and returns its reply; see `Stream.command`."""
         await self.open()
         assert self._asking is not None
@@ -404,7 +419,8 @@ class AsyncStream(Connection):
         """Counters, quality and figures of the process, or of one key."""
         return wire.Status(await self.command("status", key=key))
 
-    async def config(self, settings: Optional[Mapping[str, Any]] = None, **more: Any) -> Dict[str, Any]:
+    async def config(self, settings: Optional[Mapping[str, Any]] = None,
+                     **more: Any) -> Dict[str, Any]:
         """All settings with their values; those given are changed first."""
         given = dict(settings or {}, **more)
         return cast(Dict[str, Any], (await self.command("config", set=given or None))["config"])
@@ -436,7 +452,8 @@ class AsyncStream(Connection):
         await self.command("publish", key=key)
 
 
-async def _packed(packer: wire.RowPacker, rows: AsyncIterable[Any]) -> AsyncIterator[Union[bytes, errors.SvmstreamError]]:
+async def _packed(packer: wire.RowPacker,
+                  rows: AsyncIterable[Any]) -> AsyncIterator[Union[bytes, errors.SvmstreamError]]:
     """The samples of an asynchronous iterable."""
     async for item in rows:
         for row in packer.rows([item]):

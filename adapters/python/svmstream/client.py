@@ -15,7 +15,8 @@ import threading
 import time
 import warnings
 from collections import deque
-from typing import (Any, Callable, Deque, Dict, Generic, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple,
+from typing import (Any, Callable, Deque, Dict, Generic, Iterable, Iterator, List, Mapping,
+                    Optional, Sequence, Tuple,
                     Type, TypeVar, Union, cast)
 
 import zmq
@@ -34,16 +35,23 @@ QUEUE = 10_000  # events that wait for a subscriber; what is beyond is lost, whi
 class Connection:
     """What both clients share: settings, addresses, rows and requests, without waiting."""
 
-    def __init__(self, address: str = "tcp://127.0.0.1", *, src: Optional[str] = None, replay: Optional[bool] = None,
-                 durable: bool = False, ctl: Optional[str] = None, curve: Union[None, bool, _curve.Path] = None,
-                 curve_server: Optional[_curve.Path] = None, columns: Optional[Sequence[str]] = None,
-                 missing: Optional[str] = None, timeout: float = 10.0, context: Optional[Any] = None) -> None:
+    def __init__(self, address: str = "tcp://127.0.0.1", *, src: Optional[str] = None,
+                 replay: Optional[bool] = None,
+                 durable: bool = False, ctl: Optional[str] = None,
+                 curve: Union[None, bool, _curve.Path] = None,
+                 curve_server: Optional[_curve.Path] = None,
+                 columns: Optional[Sequence[str]] = None,
+                 missing: Optional[str] = None, timeout: float = 10.0,
+                 context: Optional[Any] = None) -> None:
         if not isinstance(address, str) or not address:
-            raise errors.WrongTypeError("address is %r; it is a string like tcp://host" % (address,))
+            raise errors.WrongTypeError("address is %r; it is a string like tcp://host"
+                                        % (address,))
         if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9:
-            raise errors.SettingError("timeout is %r; it is a number of seconds above 0" % (timeout,))
+            raise errors.SettingError("timeout is %r; it is a number of seconds above 0"
+                                      % (timeout,))
         if replay and src is None:
-            raise errors.SettingError("replay needs a name, src=, under which the process counts the rows")
+            raise errors.SettingError("replay needs a name, src=, under which the process counts "
+                                      "the rows")
         self._packer = wire.RowPacker(missing)
         self._identity = _curve.identity(curve, curve_server)
         self._given, self._timeout = ctl or address, float(timeout)
@@ -54,7 +62,8 @@ class Connection:
         self._columns = list(columns) if columns is not None else None
         self._own = context is None
         # Also of an asyncio context plain sockets are used, which never block.
-        self._context: Any = zmq.Context() if context is None else zmq.Context.shadow(context.underlying)
+        self._context: Any = zmq.Context() if context is None else (
+            zmq.Context.shadow(context.underlying))
         self._pid = os.getpid()
         self._closed = False
         self._addresses: Dict[str, Dict[str, Any]] = {}
@@ -65,7 +74,8 @@ class Connection:
     def _check(self) -> None:
         if os.getpid() != self._pid:
             raise errors.UnavailableError(
-                "this stream was opened by process %d, and sockets do not survive a fork: open one of its own in "
+                "this stream was opened by process %d, and sockets do not survive a fork: open "
+                "one of its own in "
                 "process %d" % (self._pid, os.getpid()))
         if self._closed:
             raise errors.UnavailableError("this stream is closed: open another one")
@@ -77,12 +87,15 @@ class Connection:
         entry = self._addresses.get(key)
         if entry is None:
             if "ctl" not in self._addresses:
-                raise errors.UnavailableError("%s is the `in` of a process whose `ctl` was not found: give ctl=ADDRESS"
+                raise errors.UnavailableError("%s is the `in` of a process whose `ctl` was not "
+                                              "found: give ctl=ADDRESS"
                                               % self._given)
-            raise errors.UnavailableError("the process has no `%s`: start it with --%s ADDRESS" % (key, key))
+            raise errors.UnavailableError("the process has no `%s`: start it with --%s ADDRESS"
+                                          % (key, key))
         if key == "in" and entry.get("mode") != "router":
             raise errors.UnavailableError(
-                "the process at %s runs with in.mode %s, which acknowledges nothing: start it with `svmstream run "
+                "the process at %s runs with in.mode %s, which acknowledges nothing: start it "
+                "with `svmstream run "
                 "--in.mode router`" % (entry.get("address") or self._given, entry.get("mode")))
         return cast(str, entry["address"])
 
@@ -99,7 +112,8 @@ class Connection:
         self._address("ctl")
         assert self._control is not None
         request = {"op": op}
-        request.update((k[:-1] if k.endswith("_") else k, v) for k, v in keys.items() if v is not None)
+        request.update((k[:-1] if k.endswith("_") else k, v) for k, v in keys.items()
+                       if v is not None)
         return self._control.ask(wire.pack(request), self._timeout if timeout is None else timeout)
 
     def _found(self, addresses: Dict[str, Dict[str, Any]]) -> None:
@@ -152,7 +166,8 @@ def topics(names: Tuple[str, ...], stream: str, key: Union[None, int, str]) -> T
     if not all(isinstance(name, str) for name in names):
         raise errors.WrongTypeError("a topic is a string such as score or alert.")
     if key is None:
-        return tuple((name if "." in name or not name else name + ".").encode() for name in names or ("",))
+        return tuple((name if "." in name or not name else name + ".").encode() for name in names
+                     or ("",))
     safe = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
     escaped = "".join(chr(b) if b in safe else "%%%02X" % b for b in str(key).encode())
     return tuple(("%s.%s.%s." % (name.rstrip("."), stream, escaped)).encode() for name in names)
@@ -163,9 +178,11 @@ class Subscription(Generic[E]):
     `seq`.
     """
 
-    def __init__(self, owner: Connection, prefixes: Tuple[bytes, ...], timeout: Optional[float]) -> None:
+    def __init__(self, owner: Connection, prefixes: Tuple[bytes, ...],
+                 timeout: Optional[float]) -> None:
         self._owner, self._timeout, self._losses = owner, timeout, wire.Losses()
-        self._dialer = Dialer(owner._context, zmq.SUB, owner._address("out"), owner._identity, prefixes, rcvhwm=QUEUE)
+        self._dialer = Dialer(owner._context, zmq.SUB, owner._address("out"), owner._identity,
+                              prefixes, rcvhwm=QUEUE)
         owner._subscriptions.append(self)
 
     @property
@@ -332,7 +349,8 @@ class Stream(Connection):
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and os.getpid() == self._pid:
-            warnings.warn("a svmstream.Stream was not closed: use `with Stream(...)`", ResourceWarning, source=self)
+            warnings.warn("a svmstream.Stream was not closed: use `with Stream(...)`",
+                          ResourceWarning, source=self)
             self._release_all()
 
     # ---- rows
@@ -387,8 +405,10 @@ class Stream(Connection):
         finally:
             del self._results[number]
 
-    def send(self, x: Any, y: Any = None, *, id: Union[None, int, str] = None, ts: Any = None, w: float = 1.0,
-             key: Union[None, int, str] = None, cursor: Union[None, bytes, str] = None) -> wire.Score:
+    def send(self, x: Any, y: Any = None, *, id: Union[None, int, str] = None, ts: Any = None,
+             w: float = 1.0,
+             key: Union[None, int, str] = None,
+             cursor: Union[None, bytes, str] = None) -> wire.Score:
         """Sends a row and returns its score, which was made before the row was learned.
 
         x: a dict of numbers, words and None (missing), a sequence, or an array of numpy. Without y
@@ -408,8 +428,10 @@ class Stream(Connection):
             raise result
         return result
 
-    def send_many(self, rows: Any, y: Any = None, *, id: Any = None, ts: Any = None, w: Any = None, key: Any = None,
-                  batch: int = 64, in_flight: int = 64) -> Iterator[Union[wire.Score, errors.SvmstreamError]]:
+    def send_many(self, rows: Any, y: Any = None, *, id: Any = None, ts: Any = None, w: Any = None,
+                  key: Any = None,
+                  batch: int = 64,
+                  in_flight: int = 64) -> Iterator[Union[wire.Score, errors.SvmstreamError]]:
         """Sends rows and yields their scores, in order.
 
         rows: an array of two dimensions, a DataFrame, or an iterable of x, (x, y), (x, y, {"id":
@@ -421,9 +443,11 @@ class Stream(Connection):
         raised. Process failures are raised, as in `send`.
         """
         if not 1 <= batch <= 4096 or not 1 <= in_flight <= 100_000 or batch * in_flight > 500_000:
-            raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, 500000 rows in all")
+            raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, "
+                                      "500000 rows in all")
         self._check()
-        return self._many(wire.RowPacker(self._packer.missing).rows(rows, y, id, ts, w, key), batch, batch * in_flight)
+        return self._many(wire.RowPacker(self._packer.missing).rows(rows, y, id, ts, w, key), batch,
+                          batch * in_flight)
 
     def _many(self, source: Iterator[Union[bytes, errors.SvmstreamError]], batch: int,
               limit: int) -> Iterator[Union[wire.Score, errors.SvmstreamError]]:
@@ -447,7 +471,8 @@ class Stream(Connection):
                         self._until(link, lambda: not self._open(order[0]))
                     while order and not self._open(order[0]):
                         head = order.popleft()
-                        ready.append(cast(Result, results.pop(head)) if isinstance(head, int) else head)
+                        ready.append(cast(Result, results.pop(head)) if isinstance(head, int)
+                                     else head)
                 yield from ready
         finally:
             for number in order:
@@ -474,7 +499,8 @@ class Stream(Connection):
                 link.send()
                 link.receive()
                 return True
-            if put & 15 == 0 and time.monotonic() - begun > 0.005:  # a slow source: do not hold rows back
+            # A slow source: rows are not held back.
+            if put & 15 == 0 and time.monotonic() - begun > 0.005:
                 link.turn()
                 begun = time.monotonic()
         link.turn()
@@ -515,7 +541,8 @@ class Stream(Connection):
 
     # ---- events
 
-    def _subscribe(self, names: Tuple[str, ...], timeout: Optional[float], key: Union[None, int, str]) -> Any:
+    def _subscribe(self, names: Tuple[str, ...], timeout: Optional[float],
+                   key: Union[None, int, str]) -> Any:
         with self._lock:
             self._check()
             stream = self.status()["stream"] if key is not None else ""
@@ -531,7 +558,8 @@ class Stream(Connection):
                 raise
             return events
 
-    def events(self, *names: str, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.Event]:
+    def events(self, *names: str, timeout: Optional[float] = None,
+               key: Union[None, int, str] = None) -> Events[wire.Event]:
         """Events of these kinds (score, model, bank, alert, error, stats; none: all), from now on.
 
         An iterator; `lost` counts what did not arrive. It ends after `timeout` seconds without an
@@ -540,17 +568,20 @@ class Stream(Connection):
         """
         return cast("Events[wire.Event]", self._subscribe(names, timeout, key))
 
-    def scores(self, *, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.Score]:
+    def scores(self, *, timeout: Optional[float] = None,
+               key: Union[None, int, str] = None) -> Events[wire.Score]:
         """The scores of all rows, whoever sent them; see `events`."""
         return cast("Events[wire.Score]", self._subscribe(("score",), timeout, key))
 
-    def models(self, *, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.ModelEvent]:
+    def models(self, *, timeout: Optional[float] = None,
+               key: Union[None, int, str] = None) -> Events[wire.ModelEvent]:
         """The models that are published, beginning with the last one; see `events` and
         `Model.from_event`.
         """
         return cast("Events[wire.ModelEvent]", self._subscribe(("model",), timeout, key))
 
-    def alerts(self, *, timeout: Optional[float] = None, key: Union[None, int, str] = None) -> Events[wire.Alert]:
+    def alerts(self, *, timeout: Optional[float] = None,
+               key: Union[None, int, str] = None) -> Events[wire.Alert]:
         """The alerts that open, get worse and close; see `events`."""
         return cast("Events[wire.Alert]", self._subscribe(("alert",), timeout, key))
 

@@ -2,8 +2,9 @@
 
 >>> import numpy as np, svmstream
 >>> from svmstream.model import Model
->>> model = Model.from_event({"version": 3, "method": "alsvm", "task": "classify", "d": 2, "features": ["t", "p"],
-...                           "classes": ["cold", "warm"], "W": np.array([1.0, 0.0]), "b": -20.0, "C": 1.0, "window": 0,
+>>> model = Model.from_event({"version": 3, "method": "alsvm", "task": "classify", "d": 2,
+...                           "features": ["t", "p"], "classes": ["cold", "warm"],
+...                           "W": np.array([1.0, 0.0]), "b": -20.0, "C": 1.0, "window": 0,
 ...                           "seen": 9, "learned": 9, "serves": True, "reproduces": True})
 >>> model.predict([[25.0, 1.0], [3.0, 1.0]]).tolist(), model.predict_one({"t": 21, "p": 0})
 (['warm', 'cold'], 'warm')
@@ -87,10 +88,14 @@ class Model:
                 return cls.from_event(json.loads(data))
             return cls(data)
         except errors.SvmstreamError as error:
-            raise errors.by_code(error.code, "%s: no model that can be read: %s; `svmstream eval --model-out` and "
-                                             "`svmstream model export` write one" % (name, error)) from None
+            raise errors.by_code(error.code,
+                                 "%s: no model that can be read: %s; `svmstream eval --model-out` "
+                                 "and "
+                                             "`svmstream model export` write one"
+                                             % (name, error)) from None
         except ValueError as reason:
-            raise errors.by_code("not_json", "%s: no model that can be read: %s" % (name, reason)) from None
+            raise errors.by_code("not_json", "%s: no model that can be read: %s"
+                                 % (name, reason)) from None
 
     @classmethod
     def from_event(cls, event: Union[bytes, Mapping[str, Any]]) -> "Model":
@@ -102,7 +107,8 @@ class Model:
         if isinstance(event, wire.Event) and event.payload:
             return cls(event.payload)
         if not isinstance(event, Mapping):
-            raise errors.WrongTypeError("a model is made of an event, of bytes or of a dict, not of a %s"
+            raise errors.WrongTypeError("a model is made of an event, of bytes or of a dict, not "
+                                        "of a %s"
                                         % type(event).__name__)
         return cls(wire.pack(_packed(dict(event))))
 
@@ -133,12 +139,14 @@ class Model:
         try:
             table = np.ascontiguousarray(X, dtype=float)
         except (TypeError, ValueError):
-            raise errors.WrongTypeError("X is no array of numbers; raw rows with words are dicts") from None
+            raise errors.WrongTypeError(
+                "X is no array of numbers; raw rows with words are dicts") from None
         if table.ndim != 2 or table.shape[1] != self.n_features_in_:
             raise errors.WrongDimensionError("X has the shape %r; it must be (rows, %d)"
                                              % (table.shape, self.n_features_in_))
         if not np.isfinite(table).all():
-            raise errors.NotFiniteError("X has NaN or infinite values; a missing value is None in a raw row (a dict)")
+            raise errors.NotFiniteError("X has NaN or infinite values; a missing value is None in "
+                                        "a raw row (a dict)")
         return table
 
     def _scores(self, table: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -175,10 +183,12 @@ class Model:
         """n x classes probabilities, in the order of `classes_`."""
         scores = self._scores(self._matrix(X))
         if not self.calibrated:
-            raise errors.UnavailableError("this model has no probabilities: it is of a regression, or of a stream that "
+            raise errors.UnavailableError("this model has no probabilities: it is of a "
+                                          "regression, or of a stream that "
                                           "has not seen two classes")
         rows, proba = scores.shape[1], np.empty((len(scores), len(self.classes_)))
-        s, p, k = ffi.from_buffer("double[]", scores), ffi.from_buffer("double[]", proba), len(self.classes_)
+        s, p = ffi.from_buffer("double[]", scores), ffi.from_buffer("double[]", proba)
+        k = len(self.classes_)
         for i in range(len(scores)):
             lib.svs_model_probabilities(self._model, s + i * rows, p + i * k)
         return proba
@@ -195,7 +205,8 @@ class Model:
                 schema = lib.svs_schema_of_model(self._model, err)
                 if schema == ffi.NULL:
                     raise failure(err)
-                self._schema = ffi.gc(schema, lambda s: lib.svs_schema_free(ffi.new("svs_schema **", s)))
+                self._schema = ffi.gc(schema,
+                                      lambda s: lib.svs_schema_free(ffi.new("svs_schema **", s)))
             schema = self._schema
             check(lib.svs_schema_begin(schema, err), err)
             for name, item in x.items():
@@ -229,7 +240,8 @@ class Model:
         """The scores of one row, as in a score event. ts: its time, which a model with a calendar
         needs.
         """
-        return self._scores(self._row(x, ts).reshape(1, -1))[0].tolist()  # type: ignore[no-any-return]
+        scores = self._scores(self._row(x, ts).reshape(1, -1))
+        return [float(score) for score in scores[0]]
 
     def predict_one(self, x: Any, ts: Any = None) -> Value:
         """The class of one row, or its number; x: a dict of numbers, words and None, or a sequence

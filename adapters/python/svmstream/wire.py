@@ -4,7 +4,8 @@ An event is a mapping of the keys that `svmstream help protocol` lists; the usua
 attributes as well:
 
 >>> from svmstream.wire import Score
->>> score = Score({"id": 7, "yhat": "rain", "scores": [1.5], "classes": ["dry", "rain"], "proba": [0.1, 0.9]})
+>>> score = Score({"id": 7, "yhat": "rain", "scores": [1.5], "classes": ["dry", "rain"],
+...                "proba": [0.1, 0.9]})
 >>> score.yhat, score.proba["rain"], score.get("novelty")
 ('rain', 0.9, None)
 """
@@ -12,14 +13,16 @@ from __future__ import annotations
 
 import datetime
 import importlib
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Type, Union, cast
+from typing import (Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Type,
+                    Union, cast)
 
 import numpy as np
 
 from . import errors
 from ._library import Value
 
-__all__ = ["Alert", "BankEvent", "ErrorEvent", "Event", "ModelEvent", "Sample", "Score", "Stats", "Status"]
+__all__ = ["Alert", "BankEvent", "ErrorEvent", "Event", "ModelEvent", "Sample", "Score", "Stats",
+           "Status"]
 
 msgpack: Any = importlib.import_module("msgpack")  # it has no types
 
@@ -73,7 +76,8 @@ class Event(Mapping[str, Any]):
             return self.raw[name]
         except KeyError:
             raise AttributeError("this %s has no key %r; it has %s" % (type(self).__name__, name,
-                                                                     ", ".join(map(str, self.raw)) or "none")) from None
+                                                                     ", ".join(map(str, self.raw))
+                                                                     or "none")) from None
 
     def __repr__(self) -> str:
         return "%s(%r)" % (type(self).__name__, self.raw)
@@ -93,9 +97,11 @@ class Score(Event):
     __slots__ = {"number": "The number of the row in its source, from 0; None of an event.",
                  "note": "Why there is no prediction, or ''."}
 
-    def __init__(self, raw: Dict[str, Any], topic: str = "", payload: bytes = b"", number: Optional[int] = None,
+    def __init__(self, raw: Dict[str, Any], topic: str = "", payload: bytes = b"",
+                 number: Optional[int] = None,
                  note: str = "") -> None:
-        self.raw, self.topic, self.payload, self.number, self.note = raw, topic, payload, number, note
+        super().__init__(raw, topic, payload)
+        self.number, self.note = number, note
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return type(self), (self.raw, self.topic, self.payload, self.number, self.note)
@@ -252,7 +258,8 @@ class Status(Event):
     __slots__ = ()
 
 
-KINDS: Dict[str, Type[Event]] = {"score": Score, "model": ModelEvent, "bank": BankEvent, "alert": Alert,
+KINDS: Dict[str, Type[Event]] = {"score": Score, "model": ModelEvent, "bank": BankEvent,
+                                 "alert": Alert,
                                  "error": ErrorEvent, "stats": Stats}
 
 
@@ -319,7 +326,8 @@ def _default(item: Any) -> Any:
         return None
     if isinstance(item, Mapping):
         return dict(item)
-    raise errors.WrongTypeError("a value is a %s; numbers, strings and None are possible" % type(item).__name__)
+    raise errors.WrongTypeError("a value is a %s; numbers, strings and None are possible"
+                                % type(item).__name__)
 
 
 def pack(message: Mapping[str, Any]) -> bytes:
@@ -350,7 +358,8 @@ def seconds(ts: Any) -> Any:
 def _array(x: Any, missing: Optional[str]) -> Any:
     """One row of numpy: packed numbers, or a list where values are missing or words."""
     if x.ndim != 1:
-        raise errors.WrongTypeError("x has %d dimensions; a row has one (send_many takes arrays of two)" % x.ndim)
+        raise errors.WrongTypeError("x has %d dimensions; a row has one (send_many takes arrays "
+                                    "of two)" % x.ndim)
     if x.dtype.kind not in "fiub":
         return _list(x.tolist(), missing)
     if x.dtype.kind == "f" and not np.isfinite(x).all():
@@ -374,7 +383,8 @@ class RowPacker:
 
     def __init__(self, missing: Optional[str] = None) -> None:
         if missing not in (None, "mean", "zero", "drop", "refuse"):
-            raise errors.SettingError("missing is %r; it must be None, mean, zero, drop or refuse" % (missing,))
+            raise errors.SettingError("missing is %r; it must be None, mean, zero, drop or refuse"
+                                      % (missing,))
         self.missing = missing
         self._packer = msgpack.Packer(default=_default, use_bin_type=True)
 
@@ -385,10 +395,11 @@ class RowPacker:
                 x = {k: None if v != v else v for k, v in x.to_dict().items()}
             elif isinstance(x, Mapping):
                 x = dict(x)
-            elif isinstance(x, Iterable) and not isinstance(x, (str, bytes)) and hasattr(x, "__len__"):
+            elif hasattr(x, "__iter__") and hasattr(x, "__len__") and not isinstance(x, str):
                 x = list(x)
             else:
-                raise errors.WrongTypeError("x is a %s; a row is a dict, a sequence or an array of numpy"
+                raise errors.WrongTypeError("x is a %s; a row is a dict, a sequence or an array "
+                                            "of numpy"
                                             % type(x).__name__)
         if isinstance(x, dict):
             if self.missing is not None:
@@ -397,7 +408,8 @@ class RowPacker:
         x = _array(x, self.missing) if isinstance(x, np.ndarray) else _list(list(x), self.missing)
         return x, isinstance(x, list) and None in x
 
-    def row(self, x: Any, y: Any = None, id: Any = None, ts: Any = None, w: Any = None, key: Any = None) -> bytes:
+    def row(self, x: Any, y: Any = None, id: Any = None, ts: Any = None, w: Any = None,
+            key: Any = None) -> bytes:
         """One sample. Raises what is wrong with it, as far as it shows here."""
         x, gaps = self._x(x)
         sample: Dict[str, Any] = {"x": x}
@@ -424,13 +436,17 @@ class RowPacker:
         if hasattr(rows, "columns") and hasattr(rows, "itertuples"):  # a DataFrame
             table = dicts(rows)
         elif isinstance(rows, np.ndarray) and rows.ndim != 2:
-            raise errors.WrongTypeError("rows has %d dimensions; an array of rows has two" % rows.ndim)
+            raise errors.WrongTypeError("rows has %d dimensions; an array of rows has two"
+                                        % rows.ndim)
         elif isinstance(rows, (str, bytes, Mapping)):
-            raise errors.WrongTypeError("rows is a %s; it must be an iterable of rows" % type(rows).__name__)
-        if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub" and id is ts is w is key is None:
+            raise errors.WrongTypeError("rows is a %s; it must be an iterable of rows"
+                                        % type(rows).__name__)
+        if isinstance(rows,
+                      np.ndarray) and rows.dtype.kind in "fiub" and id is ts is w is key is None:
             yield from self._matrix(rows, y)
             return
-        columns = [_column(c, what, rows) for what, c in (("y", y), ("id", id), ("ts", ts), ("w", w), ("key", key))]
+        columns = [_column(c, what, rows) for what,
+                   c in (("y", y), ("id", id), ("ts", ts), ("w", w), ("key", key))]
         for item in table:
             sample = _sample(item) if not isinstance(table, np.ndarray) else Sample(item)
             given = [next(c) if c is not None else own for c, own in zip(columns, sample[1:])]
@@ -439,7 +455,8 @@ class RowPacker:
             except errors.SvmstreamError as error:
                 yield error
 
-    def _matrix(self, rows: np.ndarray[Any, Any], y: Any) -> Iterator[Union[bytes, errors.SvmstreamError]]:
+    def _matrix(self, rows: np.ndarray[Any, Any],
+                y: Any) -> Iterator[Union[bytes, errors.SvmstreamError]]:
         """Rows of numbers, the fast way: what is the same in all of them is packed once, and a
         label once a class.
         """
@@ -485,7 +502,8 @@ def dicts(frame: Any) -> Iterator[Dict[Any, Any]]:
     """The rows of a DataFrame of pandas; NaN, NaT and NA are None."""
     names = [c if isinstance(c, (str, int)) else str(c) for c in frame.columns]
     for row in frame.itertuples(index=False, name=None):
-        yield {k: None if type(v).__name__ in ("NAType", "NaTType") or v != v else v for k, v in zip(names, row)}
+        yield {k: None if type(v).__name__ in ("NAType", "NaTType") or v != v else v for k,
+               v in zip(names, row)}
 
 
 def _column(values: Any, what: str, rows: Any) -> Optional[Iterator[Any]]:
@@ -493,10 +511,12 @@ def _column(values: Any, what: str, rows: Any) -> Optional[Iterator[Any]]:
     if values is None:
         return None
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise errors.WrongTypeError("%s is a %s; send_many takes one for each row" % (what, type(values).__name__))
+        raise errors.WrongTypeError("%s is a %s; send_many takes one for each row"
+                                    % (what, type(values).__name__))
     sizes = [len(v) for v in (values, rows) if hasattr(v, "__len__")]
     if len(set(sizes)) == 2:
-        raise errors.WrongDimensionError("%s has %d entries for %d rows" % (what, sizes[0], sizes[1]))
+        raise errors.WrongDimensionError("%s has %d entries for %d rows"
+                                         % (what, sizes[0], sizes[1]))
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return cast(Iterator[Any], iter(values.tolist()))
     return _endless(values, what)

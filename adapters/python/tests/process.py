@@ -20,11 +20,13 @@ class Process:
         words = [program, "run"]
         for key, value in settings.items():
             words += ["--" + key, str(value)]
-        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=folder)
+        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                        cwd=folder)
         self.addresses, text, end = {}, b"", time.monotonic() + PATIENCE
         try:
             while "in" not in self.addresses:
-                ready = select.select([self.process.stderr], [], [], max(0, end - time.monotonic()))[0]
+                ready = select.select([self.process.stderr], [], [],
+                                      max(0, end - time.monotonic()))[0]
                 chunk = os.read(self.process.stderr.fileno(), 65536) if ready else b""
                 assert chunk, text
                 text += chunk

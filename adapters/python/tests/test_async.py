@@ -54,7 +54,8 @@ def test_the_same_as_stream(run):
 
     reset(run)
     assert go(one_by_one()) == expected
-    for form, options in ((lambda: sent, {}), (lambda: sent, {"batch": 1, "in_flight": 3}), (arriving, {"batch": 5})):
+    for form, options in ((lambda: sent, {}), (lambda: sent, {"batch": 1, "in_flight": 3}),
+                          (arriving, {"batch": 5})):
         reset(run)
         assert go(many(form, **options)) == expected
 
@@ -64,9 +65,11 @@ def test_tasks_share_it(run):
 
     async def main():
         async with AsyncStream(run.ctl) as s:
-            found = await asyncio.gather(*(s.send(x, y, id=i) for i, (x, y) in enumerate(rows(300))), s.status())
+            found = await asyncio.gather(*(s.send(x, y, id=i) for i,
+                                           (x, y) in enumerate(rows(300))), s.status())
             assert [r.id for r in found[:-1]] == list(range(300))
-            bad = await asyncio.gather(s.send([1.0]), s.send([1.0, 2, 3, 4]), return_exceptions=True)
+            bad = await asyncio.gather(s.send([1.0]), s.send([1.0, 2, 3, 4]),
+                                       return_exceptions=True)
             assert isinstance(bad[0], errors.WrongDimensionError) and bad[1].scored
 
     go(main())

@@ -74,7 +74,8 @@ def test_send_forms(stream):
     for x, y in rows(50):
         stream.send(x, y)
     x = [0.1, -2.0, 3.0, 0.5]
-    forms = [x, tuple(x), np.array(x), np.array(x, dtype=object), np.array([1, 2, 3, 4])[::-1] * 0 + np.array(x)]
+    forms = [x, tuple(x), np.array(x), np.array(x, dtype=object),
+             np.array([1, 2, 3, 4])[::-1] * 0 + np.array(x)]
     found = [stream.send(form) for form in forms]
     assert all(s.scores == found[0].scores for s in found)
     single = stream.send(np.array(x, np.float32))
@@ -94,7 +95,8 @@ def test_scores_are_the_published_ones(stream):
         published = [next(events) for _ in sent]
         assert events.lost == 0
     for a, b in zip(replies, published):
-        assert {k: v for k, v in b.items() if k not in ("v", "stream", "epoch", "seq", "ts")} == a.raw
+        assert {k: v for k, v in b.items()
+                if k not in ("v", "stream", "epoch", "seq", "ts")} == a.raw
         assert b.topic.startswith("score.") and b.id == a.id
 
 
@@ -126,14 +128,16 @@ def test_many_forms(stream):
 
 def test_a_refused_row_is_in_its_place(stream):
     good = list(rows(20))
-    bad = {3: ([1.0], 0), 7: (np.array([1, np.nan, 2, 3]), 1), 12: (["x"] * 4, 1), 13: (object(), 1)}
+    bad = {3: ([1.0], 0), 7: (np.array([1, np.nan, 2, 3]), 1), 12: (["x"] * 4, 1),
+           13: (object(), 1)}
     sent = [bad.get(i, row) for i, row in enumerate(good)]
     sent[13] = bad[13][0]
     found = list(stream.send_many(sent, batch=4))
     wrong = {i for i, r in enumerate(found) if isinstance(r, Exception)}
     assert wrong == set(bad) and len(found) == 20
     assert isinstance(found[3], errors.WrongDimensionError) and "4" in str(found[3])
-    assert isinstance(found[7], errors.NotFiniteError) and isinstance(found[13], errors.WrongTypeError)
+    assert isinstance(found[7], errors.NotFiniteError) and isinstance(found[13],
+                                                                      errors.WrongTypeError)
     assert stream.status().seen - stream.before == 16
     everything = list(stream.send_many([[1.0]] * 10, batch=5))  # messages without any good row
     assert all(isinstance(r, errors.WrongDimensionError) for r in everything)
@@ -155,7 +159,8 @@ def test_sentences_of_the_process(stream):
                        (lambda: stream.command("nonsense"), errors.UnknownOpError),
                        (lambda: stream.config(C=-1), errors.SettingError),
                        (lambda: stream.send_many(np.zeros(3)).__next__(), errors.WrongTypeError),
-                       (lambda: list(stream.send_many(np.zeros((3, 2)), [1])), errors.WrongDimensionError)):
+                       (lambda: list(stream.send_many(np.zeros((3, 2)), [1])),
+                        errors.WrongDimensionError)):
         with pytest.raises(kind) as caught:
             call()
         assert len(str(caught.value)) > 10
@@ -211,7 +216,8 @@ def test_events(stream):
         stream.publish()
         version = stream.command("model")["model"]["version"]
         event = next(e for e in models if e.version == version)
-        assert svmstream.Model.from_event(event).predict_one([1.0, 2, 3, 4]) == stream.score([1.0, 2, 3, 4]).yhat
+        assert svmstream.Model.from_event(event).predict_one([1.0, 2, 3,
+                                                              4]) == stream.score([1.0, 2, 3, 4]).yhat
     with stream.alerts(timeout=0.05) as alerts:
         assert list(alerts) == [] and list(alerts) == []
     with pytest.raises(errors.UnavailableError, match="closed"):
@@ -253,7 +259,8 @@ def test_the_process_goes_away(program):
     with Process(program, method="alsvm", **process.addresses) as again:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            assert s.send([2.0], 1).scored  # after the one that waited; the first is lost, and reported
+            assert s.send([2.0],
+                          1).scored  # after the one that waited; the first is lost, and reported
         assert any("lost" in str(w.message) for w in caught)
         assert s.status().seen == 2 and again
         s.close()
@@ -330,4 +337,5 @@ s.close()
 """
     with Stream(run.ctl) as s:
         s.command("reset")
-    assert subprocess.run([sys.executable, "-c", code % (run.ctl, run.ctl)], timeout=60, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code % (run.ctl, run.ctl)], timeout=60,
+                          check=False).returncode == 0

@@ -13,16 +13,19 @@ from svmstream import AsyncStream, Stream, errors
 def keys(program, tmp_path_factory):
     folder = tmp_path_factory.mktemp("keys")
     for name in ("server", "me", "other", "feeder"):
-        subprocess.run([program, "curve", "-q", "new", name + ".key"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([program, "curve", "-q", "new", name + ".key"], cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL)
     for name, role in (("me", "ingest,subscribe,control"), ("feeder", "ingest:another,control")):
-        subprocess.run([program, "curve", "-q", "allow", name + ".key.pub", "--name", name, "--role", role], cwd=folder,
+        subprocess.run([program, "curve", "-q", "allow", name + ".key.pub", "--name", name,
+                        "--role", role], cwd=folder,
                        check=True, stdout=subprocess.DEVNULL)
     return folder
 
 
 @pytest.fixture(scope="module")
 def run(program, keys):
-    with Process(program, folder=keys, curve="server.key", **{"curve.allow": "svmstream.allow", "method": "alsvm"}) as p:
+    with Process(program, folder=keys, curve="server.key",
+                 **{"curve.allow": "svmstream.allow", "method": "alsvm"}) as p:
         yield p
 
 
@@ -41,13 +44,16 @@ def test_async(run, keys):
     import asyncio
 
     async def main():
-        async with AsyncStream(run.ctl, curve=keys / "me.key", curve_server=keys / "server.key.pub") as s:
+        async with AsyncStream(run.ctl, curve=keys / "me.key",
+                               curve_server=keys / "server.key.pub") as s:
             return await s.send([1.0], 0)
 
     assert asyncio.run(main()).number == 0
 
 
-@pytest.mark.parametrize("curve,server", [("other.key", "server.key.pub"), ("me.key", "other.key.pub"), (None, None)])
+@pytest.mark.parametrize("curve,server",
+                         [("other.key", "server.key.pub"), ("me.key", "other.key.pub"),
+                          (None, None)])
 def test_not_let_in(run, keys, curve, server):
     keys_of = {} if curve is None else {"curve": keys / curve, "curve_server": keys / server}
     with pytest.raises((errors.NotAllowedError, errors.TimedOutError)) as caught:
@@ -59,7 +65,8 @@ def test_not_let_in(run, keys, curve, server):
 def test_a_name_of_another(run, keys):
     """The key may feed, but not this stream: what the process says is raised."""
     with pytest.raises((errors.NotAllowedError, errors.TimedOutError)):
-        s = Stream(run.ctl, timeout=2, curve=keys / "feeder.key", curve_server=keys / "server.key.pub")
+        s = Stream(run.ctl, timeout=2, curve=keys / "feeder.key",
+                   curve_server=keys / "server.key.pub")
         try:
             s.send([1.0], 0)
         finally:
@@ -86,7 +93,8 @@ def test_files(keys, tmp_path):
     refused("No such file", tmp_path / "none")
     refused("not a key file", made("nothing"))
     refused("not a key file", made(text + text))
-    refused("does not match", made(text.replace(text.split('"')[1], (keys / "other.key").read_text().split('"')[1])))
+    refused("does not match",
+            made(text.replace(text.split('"')[1], (keys / "other.key").read_text().split('"')[1])))
     refused("not a regular file", tmp_path)
     refused("too large", made(text + "#" * 5000))
     refused("printed in the manual", curve_server="rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7")

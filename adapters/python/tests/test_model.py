@@ -15,7 +15,8 @@ from svmstream import Model, Stream, errors
 
 def sample(r, kind):
     """A raw row with words and missing values, and its label."""
-    x = {"t": r.gauss(20, 5), "p": r.gauss(1000, 30), "m": r.choice(["press", "saw", "drill", "m=x"]), "n": r.gauss(0, 1)}
+    x = {"t": r.gauss(20, 5), "p": r.gauss(1000, 30),
+         "m": r.choice(["press", "saw", "drill", "m=x"]), "n": r.gauss(0, 1)}
     if r.random() < 0.2:
         x[r.choice(["t", "p"])] = None
     if r.random() < 0.1:
@@ -32,7 +33,8 @@ def sample(r, kind):
 def test_equals_the_process(program, kind, tmp_path):
     r = random.Random(kind)
     task = "regress" if kind == "regress" else "classify"
-    with Process(program, method="alsvm", novelty="none", refit="none", task=task, scale="standard") as run, \
+    with Process(program, method="alsvm", novelty="none", refit="none", task=task,
+                 scale="standard") as run, \
             Stream(run.ctl, missing="mean") as s:
         for score in s.send_many(sample(r, kind) for _ in range(300)):
             assert score.scored, score
@@ -41,13 +43,16 @@ def test_equals_the_process(program, kind, tmp_path):
             event = next(m for m in models if m.seen == 300)
         model = Model.from_event(event)
         assert model.reproduces and model.version == event.version
-        others = [Model.from_event(event.payload), Model.from_event(dict(event)), pickle.loads(pickle.dumps(model)),
+        others = [Model.from_event(event.payload), Model.from_event(dict(event)),
+                  pickle.loads(pickle.dumps(model)),
                   copy.deepcopy(model), s.model()]
-        fresh = [sample(r, kind)[0] for _ in range(50)] + [{"t": 1.0, "p": 2.0, "m": "unseen", "n": 0}]
+        fresh = [sample(r, kind)[0]
+                 for _ in range(50)] + [{"t": 1.0, "p": 2.0, "m": "unseen", "n": 0}]
         for x in fresh:
             there = s.score(x)
             assert there.model == model.version
-            assert model.decision_function_one(x) == pytest.approx(there.scores, rel=1e-12, abs=1e-12)
+            assert model.decision_function_one(x) == pytest.approx(there.scores, rel=1e-12,
+                                                                   abs=1e-12)
             assert model.predict_one(x) == pytest.approx(there.yhat) if task == "regress" else \
                 model.predict_one(x) == there.yhat
             assert model.predict_proba_one(x) == pytest.approx(there.proba, rel=1e-9)
@@ -79,7 +84,8 @@ def test_what_the_process_published(program):
     `ctl score`.
     """
     r = random.Random(8)
-    with Process(program, method="alsvm", novelty="none", refit="none", **{"publish.every": 1}) as run, \
+    with Process(program, method="alsvm", novelty="none", refit="none",
+                 **{"publish.every": 1}) as run, \
             Stream(run.ctl, missing="mean") as s, s.models(timeout=20) as models:
         sent = [sample(r, "two") for _ in range(40)]
         scores = [s.send(*row) for row in sent]
@@ -88,14 +94,16 @@ def test_what_the_process_published(program):
             known[event.version] = Model.from_event(event)
             if event.seen == 40:
                 break
-        matched = [(known[score.model], x, score) for (x, _), score in zip(sent, scores) if score.model in known]
+        matched = [(known[score.model], x, score) for (x, _), score in zip(sent, scores)
+                   if score.model in known]
         assert len(matched) > 30
         for model, x, score in matched[5:]:
             assert model.decision_function_one(x) == pytest.approx(score.scores, rel=1e-9, abs=1e-9)
 
 
 def test_calendar(program):
-    with Process(program, method="alsvm", novelty="none", refit="none", calendar="day") as run, Stream(run.ctl) as s:
+    with Process(program, method="alsvm", novelty="none", refit="none",
+                 calendar="day") as run, Stream(run.ctl) as s:
         for i in range(50):
             s.send({"a": float(i % 5)}, int(i % 24 > 12), ts=1.6e9 + 3600 * i)
         model = s.model()
@@ -106,7 +114,8 @@ def test_calendar(program):
 
 
 def test_wrong_inputs(program, tmp_path, examples):
-    with Process(program, method="alsvm", novelty="none", refit="none") as run, Stream(run.ctl) as s:
+    with Process(program, method="alsvm", novelty="none",
+                 refit="none") as run, Stream(run.ctl) as s:
         for i in range(20):
             s.send({"a": float(i), "b": "pq"[i % 2]}, i % 2)
         model = s.model()

@@ -47,7 +47,8 @@ stream.close()
 
 
 def settings(folder):
-    return {"method": "alsvm", "novelty": "none", "refit": "none", "state.dir": os.path.join(folder, "state"),
+    return {"method": "alsvm", "novelty": "none", "refit": "none",
+            "state.dir": os.path.join(folder, "state"),
             "delivery": "durable"}
 
 
@@ -62,7 +63,8 @@ def test_kills(program, tmp_path, form):
     code = PRODUCER % (os.path.dirname(os.path.abspath(__file__)), count)
     r = random.Random(form)
     process = Process(program, **settings(str(tmp_path)))
-    producer = subprocess.Popen([sys.executable, "-c", code, form, process.ctl], stdout=subprocess.PIPE)
+    producer = subprocess.Popen([sys.executable, "-c", code, form, process.ctl],
+                                stdout=subprocess.PIPE)
     begins, kills = [], 0
     try:
         while kills < (3 if form == "many" else 2):
@@ -76,7 +78,8 @@ def test_kills(program, tmp_path, form):
             producer.send_signal(signal.SIGKILL)
             producer.wait()
             kills += 1
-            producer = subprocess.Popen([sys.executable, "-c", code, form, process.ctl], stdout=subprocess.PIPE)
+            producer = subprocess.Popen([sys.executable, "-c", code, form, process.ctl],
+                                        stdout=subprocess.PIPE)
         assert producer.wait(PATIENCE * 3) == 0
         with Stream(process.ctl) as s:
             assert s.status().seen == count, begins
@@ -88,7 +91,8 @@ def test_kills(program, tmp_path, form):
         producer.stdout.close()
         process.kill()
     assert kills >= 1
-    with Process(program, method="alsvm", novelty="none", refit="none") as fresh, Stream(fresh.ctl) as s:
+    with Process(program, method="alsvm", novelty="none",
+                 refit="none") as fresh, Stream(fresh.ctl) as s:
         for _ in s.send_many(rows(count)):
             pass
         assert weights(s) == found
