@@ -395,7 +395,8 @@ class RowPacker:
                 x = {k: None if v != v else v for k, v in x.to_dict().items()}
             elif isinstance(x, Mapping):
                 x = dict(x)
-            elif hasattr(x, "__iter__") and hasattr(x, "__len__") and not isinstance(x, str):
+            elif (hasattr(x, "__iter__") and hasattr(x, "__len__")
+                  and not isinstance(x, (str, bytes, bytearray, set, frozenset))):
                 x = list(x)
             else:
                 raise errors.WrongTypeError("x is a %s; a row is a dict, a sequence or an array "

@@ -152,6 +152,8 @@ def test_sentences_of_the_process(stream):
                        (lambda: stream.send([1.0, 2.0], 0, id="i" * 100), errors.SvmstreamError),
                        (lambda: stream.send([1.0, 2.0], 0, key="k"), errors.BadKeyError),
                        (lambda: stream.send("text"), errors.WrongTypeError),
+                       (lambda: stream.send(b"bytes"), errors.WrongTypeError),
+                       (lambda: stream.send({1.0, 2.0}), errors.WrongTypeError),
                        (lambda: stream.send([1.0, 2 ** 80]), errors.TooLargeError),
                        (lambda: stream.send(np.zeros((2, 2))), errors.WrongTypeError),
                        (lambda: stream.forget(99), errors.UnknownIdError),
