@@ -26,7 +26,7 @@ from ._measures import Measures, Point
 __all__ = ["Evaluation", "Point", "evaluate"]
 
 REFUSALS_KEPT = 5
-ALERTS_KEPT = 10000
+ALERTS_KEPT = 1000
 
 Taken = Tuple[Any, Any, Optional[float], Any]  # label, prediction, surprise, alerts of a row
 Predict = Callable[[Any, Any, Dict[str, Any]], Taken]
@@ -44,7 +44,7 @@ class Evaluation:
              balanced_accuracy, accuracy_majority, accuracy_no_change or rmse, mae, rmse_mean,
              rmse_no_change
     curve    list of Point, at most 400 unless `every` was given
-    alerts   list of (row, alert) in order, the last 10,000 of them
+    alerts   list of (row, alert) in order, the last 1,000 of them
     refused  list of (row, sentence) of the first refused rows; `refusals` is their number
 
     >>> from svmstream import evaluate

@@ -212,6 +212,18 @@ def test_the_page_is_escaped_and_needs_nothing_else():
     ), "light and dark pages"
 
 
+def test_alerts_are_bounded():
+    """Those of a long stream: the last ones are kept, and memory does not grow."""
+
+    class Loud(Novel):
+        def step(self, x, y, **_):
+            return type("Step", (), dict(y=y, surprise=9.0, alerts=[Alert("x", None)], learned=True))
+
+    result = evaluate([({}, "a")] * 5000, Loud())
+    assert [row for row, _ in result.alerts] == list(range(4001, 5001))
+    assert result.svg().count("<circle") <= 501
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 1000])
 def test_everything_lies_inside_the_plot(rows):
     for model in (Last(), Novel(), Regressor()):
