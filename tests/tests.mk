@@ -14,30 +14,34 @@ TEST_OBJ  = $(TEST_APP) $(patsubst %,$(BUILD)/obj/adapters/mqtt/%.o,join joins l
            history_point history_db history_store history_alerts history_answer history_worker)
 # An archive, of which each of the 190 programs takes what it needs: half the time of a link, and a tenth of the disk.
 TEST_A    = $(BUILD)/tests.a
+comma    := ,
 # So does a faster linker, where there is one; not with --wrap, which for lld takes in calls from where the function itself is, too.
-LLD      := $(if $(shell command -v ld.lld),-fuse-ld=lld)
+# One thread for each: `make` has work for the other cores, and lld's own take as much time as they save.
+LLD      := $(if $(shell command -v ld.lld),-fuse-ld=lld -Wl$(comma)--threads=1)
 TEST_LD   = $(if $(WRAP),,$(LLD))
 TEST_RUN  = $(wildcard tests/structure/test_* tests/cli/test_*) $(FAULT_RUN) $(PYTHON_RUN)
 PYTHON_RUN = $(wildcard adapters/python/tests/test_*.py)
 # What runs nothing that a sanitizer sees, or has no room for one: in the plain build only. So are the sessions of the pages and of README,
 # whose commands have tests of their own, the recordings, power cuts, which try what is on the disk, and what a browser, Node and Prometheus see.
 # The package for Python is built by the plain build alone; what it calls has tests in C, and memcheck runs it (test_memcheck.py).
-PLAIN_RUN = $(wildcard tests/structure/test_*) $(PYTHON_RUN) $(addprefix tests/fault/test_,simulator powercut) \
+PLAIN_RUN = $(wildcard tests/structure/test_*) $(PYTHON_RUN) $(addprefix tests/fault/test_,simulator powercut powercut_run) \
             $(addprefix tests/cli/test_,address_space memory pages readme recorded manual node http_page http_metrics config.sh examples.sh install.sh)
 # Programs that make the n-th allocation fail, or count them, take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@)$(findstring key_memory,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_alloc_plain$(comma)--wrap=svi_realloc$(comma)--wrap=svi_realloc_plain)$(if $(findstring key_memory,$@),$(comma)--wrap=svi_free)
-comma    := ,
 # A linear program and a one-class SVM are solved by peers; JSON is read by one, jansson, in many tests.
 PEER      = $(if $(findstring test_lpsvm,$@),-lglpk)$(if $(findstring test_fosvm,$@),-lsvm)
 
 $(TEST_A): $(TEST_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
+# A test is compiled for itself once and run for seconds: to optimise it takes longer than it saves, except where it works out what is right.
+TEST_O    = $(if $(findstring /property/,$@),-O1,-O0)
 
 $(BUILD)/tests/%: tests/%.c $(TEST_A) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(LDFLAGS) $(TEST_LD) -MMD -MP -MF $@.d $< $(TEST_A) $(LIB_A) $(WRAP) $(LDLIBS_ALL) $(PEER) -lcmocka -ljansson -lgnutls -lsqlite3 -o $@
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(TEST_O) $(LDFLAGS) $(TEST_LD) -MMD -MP -MF $@.d $< $(TEST_A) $(LIB_A) $(WRAP) $(LDLIBS_ALL) $(PEER) -lcmocka -ljansson -lgnutls -lsqlite3 -o $@
 
-tests: $(TEST_BIN) fault-programs
+# Power cuts are of the plain build: no other one needs the stores that are wrong on purpose.
+tests: $(TEST_BIN) $(if $(RUN_FLAGS),,fault-programs)
 
 # What a compiler has to say of every source; nothing is made of them.
 WARN_SRC = $(wildcard $(addprefix tests/,unit/*.c property/*.c wire/*.c fault/*.c fuzz/*.c) examples/*.c)
@@ -55,9 +59,13 @@ warnings: deps ## clang's warnings for all sources, without building
 python-if-possible: libs
 	@! tests/pytest --check || $(MAKE) --no-print-directory -s python
 
+# These wait most of their time, for clocks, time limits and each other: two of them run beside the rest.
+WAITING = $(addprefix tests/cli/test_,ack curve mqtt clock key_alerts connections http_history http_metrics http_server http_streams manual status) tests/fault/test_full_disk
 # The long ones first: at the end no row waits for the other.
+LONG    = $(addprefix $(BUILD)/tests/,fault/test_flips property/test_key_alerts property/test_prior_hostile property/test_desk property/test_key_walks)
+RUN_ALL = $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $(TEST_BIN)
 test-run: all libs tests examples $(if $(RUN_FLAGS),,python-if-possible)
-	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $(TEST_BIN)
+	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) --waiting "$(WAITING)" $(filter $(LONG),$(RUN_ALL)) $(filter-out $(LONG),$(RUN_ALL))
 
 test: deps ## build and run all tests (some 4 minutes on 2 cores)
 	$(SUBMAKE) test-run
@@ -68,6 +76,13 @@ SANITIZE = -O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=all
 # One build by clang serves these tests and the fuzzers, and gives clang's warnings for the sources as well. An empty array is NULL here, and
 # NULL + 0 is the start of it: clang counts that as undefined.
 ASAN = BUILD=build-asan CC=clang CFLAGS="$(SANITIZE) -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize=pointer-overflow"
+
+# Fuzzers follow the branches of all rooms. What is compared with what leads them on where bytes are read; in the rooms of arithmetic, whose
+# comparisons are of numbers, reporting each of them is half of the time of all that learns.
+ifeq ($(CC) $(findstring fuzzer-no-link,$(CFLAGS)),clang fuzzer-no-link)
+$(filter $(addprefix $(BUILD)/obj/src/,$(addsuffix /%,linalg trees features learner solver novelty bank refit alerts quality)),$(LIB_OBJ) $(APP_OBJ)): ISA += -fno-sanitize-coverage=trace-cmp
+$(TEST_BIN): TEST_O += -fno-sanitize=fuzzer-no-link
+endif
 
 asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan
 	$(SUBMAKE) $(ASAN) RUN_FLAGS=--sanitized test-run
