@@ -91,14 +91,14 @@ asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, i
 # fail where one thread is at work have no race to be found (of what is built, tests/run leaves out the programs that cannot start a thread).
 # Keys have threads in test_key_prior, test_key_shared, test_prior_hostile, test_keys and test_many_keys; their walks are too slow here. Kills, power cuts and calls that fail try what
 # is on the disk, not what threads share.
-# Commands of one thread (train, predict, config, novelty, feed, the adapter to MQTT) have none either, nor the store's writer; the adapter to
+# Commands of one thread (train, predict, config, novelty, feed, the adapter to MQTT) and the reading of samples have none either, nor the store's writer; the adapter to
 # HTTP has one besides its own, of the history, which test_http_history in C tries; and what eval,
 # watch and ctl, the texts of alerts, the recordings, and the sessions of README and the manual start, is what test_stdin, test_sockets, test_state, test_threads and
 # others run.
 NO_RACES_SRC = $(filter-out tests/property/test_key_prior.c tests/property/test_prior_hostile.c tests/property/test_trees_resume.c tests/property/test_key_shared.c,$(wildcard tests/property/test_*.c)) tests/wire/% tests/fault/test_flips.c tests/unit/test_options.c $(patsubst %,tests/unit/test_%_nomem.c,bank engine engine_configure key_shared novelty_stage load)
 NO_RACES     = $(addprefix tests/cli/,test_commands test_pages test_readme test_manual test_train test_probabilities test_novelty test_config.sh test_install.sh \
                  test_recorded test_logs test_alert_lines test_feed test_load test_look test_mqtt test_http_server test_http_requests test_http_streams test_http_history test_http_metrics test_status \
-                 test_cursor test_examples.sh) \
+                 test_cursor test_examples.sh test_json test_misread test_refusals) \
                $(addprefix tests/fault/,test_powercut test_powercut_run test_kill test_kill_keys test_kill_config test_key_faults test_io_errors test_cut_load test_full_disk)
 # Programs of the plain build, where it is there, that start no thread: they need not be made again.
 NO_THREADS   = $(patsubst $(BUILD)/%,%.c,$(shell for t in $(TEST_BIN); do [ -x $$t ] && ! nm -u $$t | grep -q pthread_create && echo $$t; done))
