@@ -33,9 +33,6 @@ PEER      = $(if $(findstring test_lpsvm,$@),-lglpk)$(if $(findstring test_fosvm
 
 $(TEST_A): $(TEST_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
-# A test is compiled for itself once and run for seconds: to optimise it takes longer than it saves, except where it works out what is right.
-TEST_O    = $(if $(findstring /property/,$@),-O1,-O0)
-
 $(BUILD)/tests/%: tests/%.c $(TEST_A) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(TEST_O) $(LDFLAGS) $(TEST_LD) -MMD -MP -MF $@.d $< $(TEST_A) $(LIB_A) $(WRAP) $(LDLIBS_ALL) $(PEER) -lcmocka -ljansson -lgnutls -lsqlite3 -o $@
@@ -81,7 +78,8 @@ ASAN = BUILD=build-asan CC=clang CFLAGS="$(SANITIZE) -fsanitize=address,undefine
 # comparisons are of numbers, reporting each of them is half of the time of all that learns.
 ifeq ($(CC) $(findstring fuzzer-no-link,$(CFLAGS)),clang fuzzer-no-link)
 $(filter $(addprefix $(BUILD)/obj/src/,$(addsuffix /%,linalg trees features learner solver novelty bank refit alerts quality)),$(LIB_OBJ) $(APP_OBJ)): ISA += -fno-sanitize-coverage=trace-cmp
-$(TEST_BIN): TEST_O += -fno-sanitize=fuzzer-no-link
+# A test is no part of what is fuzzed; to optimise it takes longer than it saves, except where it works out what is right.
+$(TEST_BIN): TEST_O = $(if $(findstring /property/,$@),,-O0) -fno-sanitize=fuzzer-no-link
 endif
 
 asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan
