@@ -37,8 +37,8 @@ $(BUILD)/tests/%: tests/%.c $(TEST_A) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(TEST_O) $(LDFLAGS) $(TEST_LD) -MMD -MP -MF $@.d $< $(TEST_A) $(LIB_A) $(WRAP) $(LDLIBS_ALL) $(PEER) -lcmocka -ljansson -lgnutls -lsqlite3 -o $@
 
-# Power cuts are of the plain build: no other one needs the stores that are wrong on purpose.
-tests: $(TEST_BIN) $(if $(RUN_FLAGS),,fault-programs)
+# Power cuts are of the plain build: no other one needs the stores that are wrong on purpose, only calls that fail.
+tests: $(TEST_BIN) $(if $(RUN_FLAGS),$(addprefix $(BUILD)/fault/,powercut.so store_writer store_check deaf-sync/store_writer deaf-sync/store_check),fault-programs)
 
 # What a compiler has to say of every source; nothing is made of them.
 WARN_SRC = $(wildcard $(addprefix tests/,unit/*.c property/*.c wire/*.c fault/*.c fuzz/*.c) examples/*.c)
