@@ -26,7 +26,8 @@ struct svi_library_results {
     bool wanted;            /* the prediction of the row is to be copied */
     svs_prediction at_hand; /* points into `values` */
     svs_evidence evidence;
-    double *values; /* scores and probabilities, `capacity` each; owned */
+    double *values;           /* scores and probabilities, `capacity` each; owned */
+    char label[SVS_NAME_MAX]; /* of the predicted class: its model may be freed within the call */
     int capacity;
     svs_results *block; /* NULL: a single row */
 };
@@ -61,7 +62,6 @@ struct svs_stream {
     int wide_capacity;
     svs_figure *figures; /* owned */
     int figure_capacity;
-    bool left_open; /* a block is being learned */
 };
 
 /* ---- rows */
@@ -82,9 +82,25 @@ svs_code svi_library_message(svs_stream *s, const svs_row *row, struct svi_messa
 svs_code svi_library_label(svs_value y, svs_value *out, svs_error *err);
 svs_code svi_library_id(svs_value id, svs_error *err);
 
+/* Is a row without a time taken? SVS_SETTING. */
+svs_code svi_library_untimed(const svs_stream *s, svs_error *err);
+
 /* Arrival time of a message, and its being taken. */
 double svi_library_time(const svs_stream *s, const struct svi_message *m);
 void svi_library_took(svs_stream *s, const struct svi_message *m, double now);
+
+/* ---- rows of a block */
+
+/* Values of row i; of float32 in a buffer of the stream, until the next call. */
+const double *svi_library_block_x(svs_stream *s, const svs_block *b, int64_t i);
+const char *const *svi_library_block_words(const svs_block *b, int64_t i); /* NULL: none */
+svs_row svi_library_block_row(const svs_block *b, int64_t i);              /* without its values */
+bool svi_library_passes_over(const svs_block *b, int64_t i);               /* weight 0 */
+
+/* Would each row be accepted? `learns`: it is to be learned, not only scored. Otherwise *row is the number of
+ * the first that would not. Codes of svs_stream_step. */
+svs_code svi_library_check_block(svs_stream *s, const svs_block *b, bool learns, int64_t *row,
+                                 svs_error *err);
 
 /* ---- results */
 

@@ -185,6 +185,12 @@ static svs_code library_key(const char *key, svs_value *out, svs_error *err) {
     return SVS_OK;
 }
 
+svs_code svi_library_untimed(const svs_stream *s, svs_error *err) {
+    return s->interval > 0 && svi_stream_settings(s->stream)->calendar[0]
+               ? svi_fail(err, SVS_SETTING, "the setting calendar needs the row's time: give it a ts")
+               : SVS_OK;
+}
+
 svs_code svi_library_message(svs_stream *s, const svs_row *row, struct svi_message *m, svs_error *err) {
     SVI_TRY(s->columns.now ? library_cells(s, row, m, err) : library_dense(s, row, m, err));
     SVI_TRY(svi_library_label(row->y, &m->y, err));
@@ -199,9 +205,7 @@ svs_code svi_library_message(svs_stream *s, const svs_row *row, struct svi_messa
     if (row->has_ts && !isfinite(row->ts))
         return svi_fail(err, SVS_NOT_FINITE, "ts is not finite: leave it out if the time is not known");
     m->ts = row->has_ts ? row->ts : NAN;
-    if (!row->has_ts && s->interval > 0 && svi_stream_settings(s->stream)->calendar[0])
-        return svi_fail(err, SVS_SETTING, "the setting calendar needs the row's time: give it a ts");
-    return SVS_OK;
+    return row->has_ts ? SVS_OK : svi_library_untimed(s, err);
 }
 
 /* ---- time */
