@@ -85,10 +85,17 @@ static void library_read_score(const struct svi_event *event, svs_prediction *p,
     f->alarm = event->as.score.alarm;
 }
 
-/* What follows the event may change the learner's buffers, so the numbers are copied. */
+static void library_keep_label(struct svi_library_results *r) {
+    svs_value *y = &r->at_hand.y;
+    if (y->kind == SVS_STR)
+        y->as.s = memcpy(r->label, y->as.s, y->length);
+}
+
+/* What follows the event may change the learner's buffers, so all is copied. */
 static void library_keep(struct svi_library_results *r) {
     svs_prediction *p = &r->at_hand;
     double *proba = r->values + r->capacity;
+    library_keep_label(r);
     if (p->scores) {
         p->rows = p->rows < r->capacity ? p->rows : r->capacity;
         p->scores = memcpy(r->values, p->scores, (size_t)p->rows * sizeof *proba);
@@ -126,6 +133,7 @@ void svi_library_scored(svs_stream *s, const struct svi_scored *scored) {
                                   .scores = scored->rows > 0 ? scored->scores : NULL,
                                   .class_count = scored->classed ? scored->class_count : 0,
                                   .version = scored->version};
+    library_keep_label(r);
     if (scored->proba_count > 0) {
         r->at_hand.class_count = scored->proba_count;
         r->at_hand.proba = scored->proba;

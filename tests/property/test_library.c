@@ -760,6 +760,36 @@ static void test_damaged(void **state) {
     table_free(&t);
 }
 
+/* A key that has no model yet is scored by one that is made for the row: its results outlive it. */
+static void test_unknown_key(void **state) {
+    const struct lib_case keyed = {.name = "unknown key",
+                                   .settings = {{"key", "key"}, {"method", "alsvm"}, {"threads", "1"}},
+                                   .classes = 2,
+                                   .keyed = true};
+    struct lib_row r;
+    svs_outcome out;
+    svs_error err;
+    int predicted = 0;
+    (void)state;
+    svs_stream *s = lib_stream(&keyed);
+    for (int i = 0; i < 300; i++) {
+        lib_make_row(&keyed, i, &r);
+        assert_int_equal(svs_stream_step(s, &r.row, NULL, &err), SVS_OK);
+        r.row.key = "new";
+        if (i < 200)
+            continue;
+        assert_int_equal(svs_stream_score(s, &r.row, &out, &err), SVS_OK);
+        if (out.prediction.y.kind == SVS_NONE)
+            continue;
+        const char *y = out.prediction.y.as.s;
+        assert_int_equal(out.prediction.y.length, 2);
+        assert_true(y[0] == 'c' && (y[1] == '0' || y[1] == '1'));
+        predicted++;
+    }
+    assert_true(predicted > 50);
+    svs_stream_free(&s);
+}
+
 /* Settings: what is refused, what changes while the stream lives, and that a copy has it. */
 static void test_settings(void **state) {
     static const svs_setting refused[][2] = {{{"in", "tcp://*:5555"}, {0}},
@@ -851,6 +881,7 @@ int main(void) {
                                        cmocka_unit_test(test_narrow_blocks),
                                        cmocka_unit_test(test_orders_of_names),
                                        cmocka_unit_test(test_damaged),
+                                       cmocka_unit_test(test_unknown_key),
                                        cmocka_unit_test(test_settings),
                                        cmocka_unit_test(test_presets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
