@@ -14,10 +14,19 @@
  *     svs_stream_free(&s);
  *
  * auto.h and monitor.h make streams with settings that suit a purpose. Use one stream from one thread at a
- * time, and different streams from any threads. Three properties belong to the process: svs_stream_new
- * sets the number of threads of OpenBLAS (1, unless the setting `threads` is higher), the setting `zone` the
- * time zone, and sums in OpenBLAS depend on the kernels that it selects for the processor (the program asks
- * for its AVX-512 kernels).
+ * time, and different streams from any threads; those with the settings `calendar` or `zone` all from one
+ * thread, as these set the time zone of the process (TZ). Two more properties belong to the process: the
+ * number of threads of OpenBLAS, which svs_stream_new sets (1, unless the setting `threads` is higher), and
+ * the kernels that OpenBLAS selects for the processor, on which its sums depend (the program asks for its
+ * AVX-512 kernels).
+ *
+ * A stream with method auto, or with `threads` other than 1, has threads. After fork() the child must not use
+ * or free a stream of its parent: save it before and load it there.
+ *
+ * With the setting keys.memory, keys beyond it lie in a file without a name in TMPDIR or /tmp.
+ *
+ * Structures here are made by the caller or come in arrays: their size belongs to the name of the shared
+ * library (soname), and a program is compiled with the headers of its library.
  *
  * Sources: src/library; the stream itself: src/fleet/stream.h, src/engine/engine.h. */
 #ifndef SVMSTREAM_STREAM_H
@@ -65,7 +74,8 @@ typedef struct svs_row {
 /* The prediction for a row before it was learned. Pointers are valid until the next call on the stream. */
 typedef struct svs_prediction {
     svs_value y;   /* predicted class (the cheapest by decision.cost) or value; SVS_NONE: not known yet */
-    int predicted; /* index of the class, see svs_stream_class; -1: none */
+    int predicted; /* index of the class among those of its model (svs_stream_class; with keys
+                      svs_stream_model of the row's key); -1: none */
     int rows;      /* of scores: 1 for two classes and for regression, else the number of classes */
     const double *scores; /* `rows` values; NULL: none */
     int class_count;      /* classes of `proba`, or of the scores where proba is NULL */
@@ -139,8 +149,8 @@ SVS_API svs_code svs_stream_step(svs_stream *s, const svs_row *row, svs_outcome 
 
 /* Predicts a row with the current model and changes nothing; label, id and weight are ignored. The evidence
  * is novelty and p. A column that the stream does not have counts for nothing. The scores equal those of the
- * program's request `score`; those of svs_stream_step differ from them by rounding. Codes of svs_stream_step.
- */
+ * program's request `score`; those of svs_stream_step differ from them by rounding. Codes of svs_stream_step;
+ * SVS_UNKNOWN_KEY: there is no such key, and no prior of others (setting key.prior). */
 SVS_API svs_code svs_stream_score(svs_stream *s, const svs_row *row, svs_outcome *out, svs_error *err);
 
 /* Gives the newest waiting row of that id its label, and learns it. key: of the row, NULL without keys. ts:
@@ -161,7 +171,8 @@ SVS_API void svs_stream_reset(svs_stream *s);
 
 /* ---- many rows at once, without copies */
 
-/* A block of dense rows. Members that are NULL are absent. Views: nothing needs to outlive the call. */
+/* A block of dense rows; with keys they are rows of the root. Members that are NULL are absent. Views:
+ * nothing needs to outlive the call. */
 typedef struct svs_block {
     int64_t n; /* rows */
     int d;     /* columns */
@@ -195,9 +206,10 @@ typedef struct svs_results {
 /* Learns the rows in order, as svs_stream_step would; the result does not depend on how rows are divided
  * into blocks. `out` (may be NULL) receives the predictions before each row was learned. All rows are checked
  * first: after a refusal nothing was learned, and *row (may be NULL) is the number of the row, from 0. Only
- * SVS_NO_MEMORY and refusals that depend on earlier rows of the same block (SVS_OUTLIER, SVS_LIMIT of
- * classes, novel words) can come later: then the rows before *row were learned. Alerts: svs_stream_alerts.
- * Codes of svs_stream_step. */
+ * SVS_NO_MEMORY and refusals that depend on earlier rows of the same block (SVS_OUTLIER; SVS_LIMIT of classes
+ * given in `y`, or of features for novel words) can come later: then the rows before *row were learned. A
+ * number beyond 1e100 is refused in a block, though svs_stream_step may clip it as an outlier. Alerts:
+ * svs_stream_alerts. Codes of svs_stream_step. */
 SVS_API svs_code svs_stream_learn_block(svs_stream *s, const svs_block *b, svs_results *out, int64_t *row,
                                         svs_error *err);
 
