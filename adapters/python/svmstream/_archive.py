@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any, Dict, Tuple
 
 import numpy as np
@@ -18,6 +19,17 @@ from . import errors
 
 MAGIC = b"svmstream python archive 1\n"
 MARK = b"svmstream python archive "
+_LIST = (list, tuple)
+KEYS: Dict[str, Any] = {  # what an archive holds, and the types
+    "class": str,
+    "params": (dict, type(None)),
+    "labels": _LIST,
+    "of_objects": bool,
+    "fitted": bool,
+    "declared": (*_LIST, type(None)),
+    "extra": _LIST,
+    "alerts": _LIST,
+}
 
 
 def _packed(value: Any) -> Any:
@@ -49,7 +61,13 @@ def _unpacked(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "numpy" in value:
-        return np.array(value["value"], dtype=np.dtype(value["numpy"]))[()]
+        item, name = value["value"], value["numpy"]
+        # A dtype states a size, which is memory: no more than its one scalar needs.
+        most = max(1, len(item)) if isinstance(item, str) else 16
+        found = re.fullmatch("[<>|]([iubfU])([0-9]{1,9})", name)
+        if found is None or int(found[2]) > most:
+            raise ValueError("the dtype %.20s" % name)
+        return np.array(item, dtype=np.dtype(name))[()]
     if "dict" in value:
         return {_unpacked(k): _unpacked(v) for k, v in value["dict"]}
     kind = tuple if "tuple" in value else list
@@ -91,4 +109,15 @@ def unpack(data: Any) -> Tuple[Dict[str, Any], bytes]:
             "the bytes of this learner are damaged or cut off: their checksum is not theirs"
         )
     end = 8 + int.from_bytes(rest[:8], "little")
-    return {k: _unpacked(v) for k, v in json.loads(rest[8:end]).items()}, rest[end:]
+    try:
+        about = {k: _unpacked(v) for k, v in json.loads(rest[8:end].decode()).items()}
+        for name, kinds in KEYS.items():
+            if not isinstance(about[name], kinds):
+                raise TypeError("%s is a %s" % (name, type(about[name]).__name__))
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError,
+            RecursionError) as error:
+        raise errors.DamagedError(
+            "the bytes of this learner are damaged: their checksum is right, but what they hold "
+            "is none (%s: %.100s)" % (type(error).__name__, error)
+        ) from error
+    return about, rest[end:]

@@ -54,7 +54,8 @@ class Blocks(Saved):
             return _NULL
         if strict and own and (len(names) != known or set(names) != set(own)):
             self._differing(names, own)
-        return ffi.new("char *[]", [self._rows.text(name, "the column") for name in names])
+        m.texts = [self._rows.text(name, "the column") for name in names]
+        return ffi.new("char *[]", m.texts)
 
     def _dimension(self, d: int, known: int) -> errors.SvmstreamError:
         return errors.WrongDimensionError(
@@ -161,6 +162,10 @@ class Blocks(Saved):
         if when is not None:
             block.ts = ffi.cast("double *", when.__array_interface__["data"][0])
         if ids is not None:
+            if isinstance(ids, (str, bytes)) or not hasattr(ids, "__iter__"):
+                raise errors.BadIdError("ids is a %s; it holds one id for each row"
+                                        % type(ids).__name__)
+            ids = _rows.unmasked(ids, "ids")
             ids = list(ids.tolist() if hasattr(ids, "tolist") else ids)
             if len(ids) != n:
                 raise errors.BadIdError("X has %d rows and ids %d" % (n, len(ids)))

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import errors
 from ._library import ffi, fill, from_value, lib
+from ._rows import unmasked
 
 NONE = ffi.new("svs_value *")[0]  # no label
 # Labels remembered: above the limit of classes, so only a stream without classifier gets there.
@@ -153,6 +154,7 @@ def column(y: Any, n: int) -> Any:
     """
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
+    unmasked(y, "y")
     if not isinstance(y, (list, tuple)) or (y and isinstance(y[0], (list, tuple, np.ndarray))):
         y = _array(y)
         if y.ndim == 2 and y.shape[1] == 1:

@@ -13,6 +13,7 @@ from ._native import ffi, lib
 __all__ = [
     "Error",
     "Value",
+    "c_text",
     "check",
     "failure",
     "ffi",
@@ -127,15 +128,31 @@ def setting_text(key: str, given: Any) -> str:
     if isinstance(given, (int, float)):
         return "%d" % given if isinstance(given, int) or given.is_integer() else repr(given)
     if isinstance(given, Mapping):
+        if any(isinstance(v, (list, tuple, set, frozenset, Mapping)) for v in given.values()):
+            raise errors.SettingError("setting %s: a list or dict within a dict" % key)
         return ",".join(
             "%s=%s" % (setting_text(key, k), setting_text(key, v)) for k, v in given.items()
         )
     if isinstance(given, (list, tuple, set, frozenset)):
+        for item in given:
+            if isinstance(item, (list, tuple, set, frozenset, Mapping)):
+                raise errors.SettingError("setting %s: a list within a list" % key)
         return ",".join(setting_text(key, item) for item in given)
     raise errors.SettingError(
         "setting %s: a %s is no value of a setting; give a number, a string, True, False or a list"
         % (key, type(given).__name__)
     )
+
+
+def c_text(text: str, what: str) -> Any:
+    """A C string. Raises WrongTypeError where it would end at a NUL, or is not valid Unicode."""
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise errors.WrongTypeError("%s %a is not valid Unicode" % (what, text)) from error
+    if b"\0" in data:
+        raise errors.WrongTypeError("%s %a contains a NUL" % (what, text))
+    return ffi.new("char[]", data)
 
 
 def settings(given: Mapping[str, Any]) -> Tuple[Any, int, List[Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import errors
 from ._library import ffi
-from ._rows import MISSING, column_name
+from ._rows import MISSING, _mask, column_name, unmasked
 
 _NAN = math.nan
 
@@ -23,7 +23,7 @@ class Matrix:
     counts.
     """
 
-    __slots__ = ("x", "n", "d", "names", "words", "missing", "index", "frame")
+    __slots__ = ("x", "n", "d", "names", "words", "missing", "index", "frame", "texts")
 
     def __init__(self, x: Any, n: int, d: int, names: Optional[List[str]]) -> None:
         self.x, self.n, self.d, self.names = x, n, d, names
@@ -31,6 +31,7 @@ class Matrix:
         self.missing = False  # a NaN is a missing value
         self.index: Any = None  # of a DataFrame
         self.frame: Any = None  # the DataFrame
+        self.texts: Any = None  # the C strings of its names
 
     def fill(self, block: Any, text: Callable[[str, str], Any]) -> Any:
         """Sets values, words and sizes of a svs_block; returns what must outlive it. text: the C
@@ -106,6 +107,12 @@ def _array(x: Any, nan: bool) -> Matrix:
             "X.reshape(1, -1) if it is one row, "
             "X.reshape(-1, 1) if it is one column" % x.ndim
         )
+    if isinstance(x, np.ma.MaskedArray):
+        masked = _mask(x)
+        if nan and masked.any():  # as NaN: missing
+            x = _numbers(np.where(masked, 0, x.data))
+            x = np.where(masked, np.array(np.nan, x.dtype), x)
+        x = np.asarray(unmasked(x, "X"))
     n, d = x.shape
     if n == 0:
         raise errors.MissingXError(

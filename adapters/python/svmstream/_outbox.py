@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import errors, wire
-from ._library import Error, check, failure, ffi, lib
+from ._library import Error, c_text, check, failure, ffi, lib
 
 Result = Union[wire.Score, errors.SvmstreamError]
 
@@ -52,7 +52,7 @@ class Outbox:
                  settle: Callable[[int, Result], None]) -> None:
         options = ffi.new("svs_outbox_options *")
         lib.svs_outbox_defaults(options)
-        name = ffi.new("char[]", src.encode("utf-8", "surrogatepass"))
+        name = c_text(src, "src")
         self._handle = ffi.new_handle(self)
         options.src, options.replay, options.release = name, replay, release
         options.samples, options.bytes = SAMPLES, BYTES
@@ -75,7 +75,7 @@ class Outbox:
         self.losses: List[str] = []  # sentences about rows that a process no longer has
         self.moved: Optional[MovedError] = None
         if columns:
-            texts = [ffi.new("char[]", c.encode("utf-8", "surrogatepass")) for c in columns]
+            texts = [c_text(c, "the column") for c in columns]
             check(lib.svs_outbox_columns(self._box, ffi.new("char *[]", texts), len(texts),
                                          self._err), self._err)
 

@@ -15,7 +15,9 @@ from . import errors
 from ._library import ffi
 
 MAX_SHAPES = 256  # tuples of keys with a prepared row
+MAX_COLUMNS = 500_000  # of all prepared rows together
 MAX_TEXTS = 20_000  # names and words kept as C strings
+MAX_BYTES = 4 << 20  # of all of them
 _NULL = ffi.NULL
 _NAN = math.nan
 MISSING = ("NAType", "NaTType")  # pandas' missing values
@@ -42,10 +44,25 @@ def column_name(key: Any) -> str:
     )
 
 
+_mask: Any = np.ma.getmaskarray  # it has no types
+
+
+def unmasked(values: Any, what: str) -> Any:
+    """values. Raises MissingValueError for a masked array of numpy that masks something: under its
+    mask are numbers that nobody measured.
+    """
+    if isinstance(values, np.ma.MaskedArray) and _mask(values).any():
+        raise errors.MissingValueError(
+            "%s is a masked array with masked values: fill them first, for example with "
+            "X.astype(float).filled(numpy.nan) and missing=\"mean\", or leave their rows out" % what
+        )
+    return values
+
+
 class Shape:
     """A prepared svs_row for rows with the same keys in the same order."""
 
-    __slots__ = ("count", "row", "x", "buffer", "pack", "words", "worded", "names")
+    __slots__ = ("count", "row", "x", "buffer", "pack", "words", "worded", "names", "kept")
 
     def __init__(self, names: Optional[Sequence[Any]], count: int) -> None:
         self.count = count
@@ -57,9 +74,10 @@ class Shape:
         self.worded = False  # the last row held words or missing values: no need to try without
         self.row.x, self.row.d, self.row.weight = self.x, count, 1.0
         self.names: Any = None
+        self.kept: Any = None  # what `words` points to
         if names is not None:
-            self.names = ffi.new("char *[]", list(names))
-            self.row.names = self.names
+            self.names = ffi.new("char *[]", list(names)), names  # the array and its strings
+            self.row.names = self.names[0]
 
 
 class Rows:
@@ -70,17 +88,30 @@ class Rows:
     def __init__(self, nan: bool) -> None:
         self.nan = nan  # NaN is a missing value, not an error
         self.shapes: Dict[Any, Shape] = {}
+        self._columns = 0
         self._texts: Dict[Any, Any] = {}
+        self._bytes = 0
 
     def text(self, text: str, what: str) -> Any:
-        """The C string of a name or word."""
+        """The C string of a name or word. It lives as long as the caller keeps it."""
         found = self._texts.get(text)
         if found is None:
-            if len(self._texts) >= MAX_TEXTS:
+            data = _encoded(text, what)
+            found = ffi.new("char[]", data)
+            if len(self._texts) >= MAX_TEXTS or self._bytes > MAX_BYTES:
                 self._texts.clear()
-                self.shapes.clear()
-            found = self._texts[text] = ffi.new("char[]", _encoded(text, what))
+                self._bytes = 0
+            self._bytes += len(data)
+            self._texts[text] = found
         return found
+
+    def _prepare(self, key: Any, names: Optional[Sequence[Any]], count: int) -> Shape:
+        if len(self.shapes) >= MAX_SHAPES or self._columns > MAX_COLUMNS:
+            self.shapes.clear()
+            self._columns = 0
+        self._columns += count
+        shape = self.shapes[key] = Shape(names, count)
+        return shape
 
     def row(self, x: Any) -> Shape:
         """The prepared row of a dict (or mapping, pandas.Series), or of a sequence of numbers
@@ -106,11 +137,8 @@ class Rows:
         return shape
 
     def _named(self, keys: Tuple[Any, ...]) -> Shape:
-        if len(self.shapes) >= MAX_SHAPES:
-            self.shapes.clear()
-        shape = Shape([self.text(column_name(key), "the column") for key in keys], len(keys))
-        self.shapes[keys] = shape
-        return shape
+        names = [self.text(column_name(key), "the column") for key in keys]
+        return self._prepare(keys, names, len(keys))
 
     def _each(self, shape: Shape, keys: Sequence[Any], values: Any) -> None:
         """Fills a row value by value: words, missing values, other kinds of numbers, and what is
@@ -119,7 +147,7 @@ class Rows:
         x, row = shape.x, shape.row
         if shape.words is None:
             shape.words = ffi.new("char *[]", max(1, shape.count))
-        words, worded, holds = shape.words, False, False
+        words, kept, holds = shape.words, [], False
         row.words = _NULL
         for i, value in enumerate(values):
             words[i] = _NULL
@@ -129,13 +157,15 @@ class Rows:
             elif value is None or kind.__name__ in MISSING:
                 x[i], holds = _NAN, True
             elif isinstance(value, str):
-                words[i], worded = self.text(value, "a word of the column %s:" % keys[i]), True
+                word = self.text(value, "a word of the column %s:" % keys[i])
+                kept.append(word)
+                words[i] = word
                 x[i] = 0.0
             else:
                 x[i] = self._number(value, keys[i])
-        if worded:
+        if kept:
             row.words = words
-        shape.worded = worded or holds
+        shape.kept, shape.worded = kept, bool(kept) or holds
 
     def _number(self, value: Any, key: Any) -> float:
         if (
@@ -167,7 +197,7 @@ class Rows:
             return self.row(dict(x))
         if hasattr(x, "to_dict") and getattr(x, "ndim", 1) == 1:  # pandas.Series
             return self.row({k: None if v != v else v for k, v in x.to_dict().items()})
-        if isinstance(x, (str, bytes)) or not hasattr(x, "__len__"):
+        if isinstance(x, (str, bytes, set, frozenset)) or not hasattr(x, "__len__"):
             raise errors.WrongTypeError(
                 "a row is a dict of columns or a sequence of numbers, not a %s" % type(x).__name__
             )
@@ -176,12 +206,11 @@ class Rows:
                 "one row is a dict or has 1 dimension, not %d: give a matrix to learn_many, "
                 "partial_fit or predict" % x.ndim
             )
+        unmasked(x, "the row")
         count = len(x)
         shape = self.shapes.get(count)
         if shape is None:
-            if len(self.shapes) >= MAX_SHAPES:
-                self.shapes.clear()
-            shape = self.shapes[count] = Shape(None, count)
+            shape = self._prepare(count, None, count)
         for i, value in enumerate(x):
             if isinstance(value, str):
                 raise errors.WrongTypeError(
@@ -197,9 +226,13 @@ def weights(w: Any, n: int) -> Any:
         return None
     if hasattr(w, "to_numpy"):
         w = w.to_numpy()
+    unmasked(w, "sample_weight")
     try:
-        a = np.ascontiguousarray(w, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        a = np.asarray(w)
+        if a.dtype.kind not in "fiubO":
+            raise TypeError("%s is no kind of number" % a.dtype)
+        a = np.ascontiguousarray(a, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise errors.BadWeightError("sample_weight: %s" % error) from error
     if a.ndim == 0:
         a = np.full(n, float(a))
@@ -223,6 +256,8 @@ def seconds(ts: Any) -> float:
     """
     if isinstance(ts, np.datetime64):
         return float((ts - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
+    if type(ts).__name__ == "NaTType":
+        raise errors.NotFiniteError("ts is NaT: leave it out if the time is not known")
     if hasattr(ts, "timestamp"):
         if getattr(ts, "tzinfo", None) is None:
             import datetime
@@ -230,7 +265,11 @@ def seconds(ts: Any) -> float:
             ts = ts.replace(tzinfo=datetime.timezone.utc)
         return float(ts.timestamp())
     try:
+        if isinstance(ts, (str, bytes, bytearray)):
+            raise TypeError("a text")
         number = float(ts)
+    except OverflowError as error:
+        raise errors.TooLargeError("ts: %s" % error) from error
     except (TypeError, ValueError) as error:
         raise errors.WrongTypeError(
             "ts is a %s; a time is seconds since 1970 or a datetime" % type(ts).__name__
@@ -246,7 +285,11 @@ def times(ts: Any, n: int) -> Any:
         return None
     if hasattr(ts, "to_numpy"):
         ts = ts.to_numpy()
-    a = np.asarray(ts)
+    unmasked(ts, "ts")
+    try:
+        a = np.asarray(ts)
+    except ValueError as error:
+        raise errors.WrongTypeError("ts holds sequences: %s" % error) from error
     if a.dtype.kind == "M":
         a = (a - np.datetime64(0, "s")) / np.timedelta64(1, "s")
     elif a.dtype.kind == "O":

@@ -65,7 +65,13 @@ class Saved(NativeStream):
                 "these bytes are a saved %s, not one of %s" % (about["class"], cls._kind)
             )
         new = cls.__new__(cls)
-        for name, value in {**cls._defaults(), **about["params"]}.items():
+        params = {**cls._defaults(), **(about["params"] or {})}
+        if set(params) != set(cls._names()):
+            raise errors.DamagedError(
+                "these bytes have other parameters than %s: %s"
+                % (cls.__name__, ", ".join(sorted(map(str, set(params) ^ set(cls._names())))[:5]))
+            )
+        for name, value in params.items():
             setattr(new, name, value)
         new._restore(about, state)
         return new
@@ -87,7 +93,12 @@ class Saved(NativeStream):
             about["declared"],
             about["extra"],
         )
-        self._events.extend(_alert_from(json.loads(text)) for text, in about["alerts"])
+        try:
+            self._events.extend(_alert_from(json.loads(text)) for text, in about["alerts"])
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise errors.DamagedError(
+                "the alerts of this learner are damaged: %.100s" % error
+            ) from error
 
     def save(self, to: Any) -> None:
         """Writes to_bytes to a path (as a whole or not at all) or a binary file object."""

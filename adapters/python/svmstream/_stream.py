@@ -507,7 +507,10 @@ class NativeStream(Parameters):
     def setting(self, name: str) -> str:
         """The value in force of any setting of `svmstream help settings`."""
         with self._lock:
-            text = lib.svs_stream_setting(self._handle, str(name).encode("utf-8", "replace"))
+            text = _NULL
+            if "\0" not in str(name):  # where the name would end for C
+                data = str(name).encode("utf-8", "replace")
+                text = lib.svs_stream_setting(self._handle, data)
             if text == _NULL:
                 raise errors.SettingError(
                     "there is no setting %r: see `svmstream help settings`" % name

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _matrix, errors
 from ._blocks import Blocks
-from ._library import check, ffi, lib
+from ._library import c_text, check, ffi, lib
 from ._results import Alert, Finding, Step
 from .learners import Names, listed
 
@@ -257,7 +257,9 @@ class Monitor(Unlabelled):
         which case its rows are
         learned as normal. UnknownIdError: no such alert."""
         number = alert.alert if isinstance(alert, Alert) else int(alert)
-        name = ffi.NULL if by is None else ffi.new("char[]", str(by).encode("utf-8", "replace"))
+        if not 0 <= number < 2**63:
+            raise errors.UnknownIdError("there is no alert %d" % number)
+        name = ffi.NULL if by is None else c_text(str(by), "the name by=")
         with self._lock:
             check(
                 lib.svs_stream_verdict(
