@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -19,9 +19,9 @@ class Blocks(Saved):
 
     __slots__ = ()
 
-    def _frame_of(self, m: _matrix.Matrix, strict: bool) -> Any:
-        """Names for the columns of a block as a char*[], or NULL; checks them against those of the
-        stream.
+    def _names_of(self, m: _matrix.Matrix, strict: bool) -> Tuple[Any, Any]:
+        """Names for the columns of a block as a char*[] or NULL, and what must outlive it; checks
+        them against those of the stream.
 
         strict (scikit-learn's methods): the same columns, in any order. Otherwise columns may
         appear and be left out.
@@ -40,7 +40,7 @@ class Blocks(Saved):
                     )
             if m.d != known:
                 raise self._dimension(m.d, known)
-            return _NULL
+            return _NULL, None
         names = m.names
         if own and names is None:
             if m.d != known:
@@ -51,11 +51,11 @@ class Blocks(Saved):
             )
             names = own
         if names is None:
-            return _NULL
+            return _NULL, None
         if strict and own and (len(names) != known or set(names) != set(own)):
             self._differing(names, own)
-        m.texts = [self._rows.text(name, "the column") for name in names]
-        return ffi.new("char *[]", m.texts)
+        texts = [self._rows.text(name, "the column") for name in names]
+        return ffi.new("char *[]", texts), texts
 
     def _dimension(self, d: int, known: int) -> errors.SvmstreamError:
         return errors.WrongDimensionError(
@@ -85,9 +85,10 @@ class Blocks(Saved):
         weight, when = _rows.weights(w, m.n), _rows.times(ts, m.n)
         with self._lock:
             labels = self._block_labels(y, m.n)
-            names = self._frame_of(m, strict)
+            names, texts = self._names_of(m, strict)
             block, row = ffi.new("svs_block *"), ffi.new("int64_t *", -1)
             keep = [
+                texts,
                 m.fill(block, self._rows.text),
                 self._block_extras(block, labels, weight, ids, when, m.n),
             ]
@@ -186,7 +187,7 @@ class Blocks(Saved):
         "classes".
         """
         with self._lock:
-            names = self._frame_of(m, strict)
+            names, texts = self._names_of(m, strict)
             rows, classes = lib.svs_stream_rows(self._handle), lib.svs_stream_class_count(
                 self._handle
             )
@@ -204,7 +205,7 @@ class Blocks(Saved):
                 ffi.new("svs_results *"),
                 ffi.new("int64_t *", -1),
             )
-            keep = m.fill(block, self._rows.text)
+            keep = [texts, m.fill(block, self._rows.text)]
             block.names, results.rows, results.classes = names, rows, classes
             for name, array in arrays.items():
                 kind = "int32_t *" if name == "predicted" else "double *"

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import errors
 from ._library import ffi, fill, from_value, lib
-from ._rows import unmasked
+from ._rows import MISSING, unmasked
 
 NONE = ffi.new("svs_value *")[0]  # no label
 # Labels remembered: above the limit of classes, so only a stream without classifier gets there.
@@ -23,6 +23,10 @@ def plain(y: Any) -> Any:
     """The int or str that a label is in the library. Raises WrongTypeError, BadLabelError."""
     if isinstance(y, str):
         return str.__str__(y)
+    if y is None or type(y).__name__ in MISSING:
+        raise errors.BadLabelError(
+            "a label is missing (%r). A class is an integer or a string; None is no label" % y
+        )
     if isinstance(y, (int, np.integer, np.bool_)):
         return int(y)
     if isinstance(y, (float, np.floating)):

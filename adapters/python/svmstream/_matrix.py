@@ -12,7 +12,7 @@ import numpy as np
 
 from . import errors
 from ._library import ffi
-from ._rows import MISSING, _mask, column_name, unmasked
+from ._rows import column_name, is_missing, mask_of, number, unmasked
 
 _NAN = math.nan
 
@@ -23,15 +23,11 @@ class Matrix:
     counts.
     """
 
-    __slots__ = ("x", "n", "d", "names", "words", "missing", "index", "frame", "texts")
+    __slots__ = ("x", "n", "d", "names", "words")
 
     def __init__(self, x: Any, n: int, d: int, names: Optional[List[str]]) -> None:
         self.x, self.n, self.d, self.names = x, n, d, names
         self.words: List[Tuple[int, List[Optional[str]]]] = []
-        self.missing = False  # a NaN is a missing value
-        self.index: Any = None  # of a DataFrame
-        self.frame: Any = None  # the DataFrame
-        self.texts: Any = None  # the C strings of its names
 
     def fill(self, block: Any, text: Callable[[str, str], Any]) -> Any:
         """Sets values, words and sizes of a svs_block; returns what must outlive it. text: the C
@@ -88,6 +84,10 @@ def matrix(X: Any, nan: bool) -> Matrix:
             raise errors.WrongDimensionError(
                 "the rows of X do not have the same length: %s" % error
             ) from error
+    if array.ndim == 0 and not isinstance(X, (int, float, np.generic)):
+        raise errors.WrongTypeError(
+            "X is a %s; rows are an array (n, d), a nested list or a DataFrame" % type(X).__name__
+        )
     return _array(array, nan)
 
 
@@ -108,7 +108,7 @@ def _array(x: Any, nan: bool) -> Matrix:
             "X.reshape(-1, 1) if it is one column" % x.ndim
         )
     if isinstance(x, np.ma.MaskedArray):
-        masked = _mask(x)
+        masked = mask_of(x)
         if nan and masked.any():  # as NaN: missing
             x = _numbers(np.where(masked, 0, x.data))
             x = np.where(masked, np.array(np.nan, x.dtype), x)
@@ -124,9 +124,7 @@ def _array(x: Any, nan: bool) -> Matrix:
         )
     x = _numbers(x)
     check_finite(x, nan)
-    result = Matrix(x, n, d, None)
-    result.missing = nan
-    return result
+    return Matrix(x, n, d, None)
 
 
 def _numbers(x: Any) -> Any:
@@ -143,8 +141,9 @@ def _numbers(x: Any) -> Any:
                 "X holds the word %r; words need names of columns: give a DataFrame, or dicts to "
                 "learn_one" % (word,)
             )
+        values = [_NAN if is_missing(v) else v for v in x.ravel().tolist()]
         try:
-            x = x.astype(np.float64)
+            x = np.array(values, dtype=np.float64).reshape(x.shape)
         except OverflowError as error:
             raise errors.NotFiniteError("X: %s" % error) from error
         except (TypeError, ValueError) as error:
@@ -210,7 +209,6 @@ def _frame(X: Any) -> Matrix:
     else:
         result = _mixed(X, columns, names, n)
     check_finite(result.x, True)
-    result.missing, result.index, result.frame = True, getattr(X, "index", None), X
     return result
 
 
@@ -228,14 +226,12 @@ def _mixed(X: Any, columns: List[Any], names: Optional[List[str]], n: int) -> Ma
                 "the column %s has dtype %s, which is neither numbers nor words%s"
                 % (c, a.dtype, "; give times as ts=" if a.dtype.kind in "mM" else "")
             )
-        items = [
-            None if v is None or type(v).__name__ in MISSING or v != v else v for v in a.tolist()
-        ]
+        items = [None if is_missing(v) else v for v in a.tolist()]
         if any(isinstance(v, str) for v in items):
             words = True
             parts.append(items)
         else:
-            parts.append(np.array([_NAN if v is None else _cell(v, c) for v in items]))
+            parts.append(np.array([_number_of(v, c) for v in items]))
     x = np.empty((n, len(columns)))
     for j, part in enumerate(parts):
         x[:, j] = (
@@ -253,16 +249,7 @@ def _mixed(X: Any, columns: List[Any], names: Optional[List[str]], n: int) -> Ma
 
 
 def _number_of(value: Any, name: Any) -> float:
-    """What stands in x for a cell of a column with words."""
+    """What stands in x for a cell of a column of objects."""
     if value is None:
         return _NAN
-    return 0.0 if isinstance(value, str) else _cell(value, name)
-
-
-def _cell(value: Any, name: Any) -> float:
-    if isinstance(value, (bytes, complex)) or not hasattr(value, "__float__"):
-        raise errors.WrongTypeError(
-            "the column %s holds a %s; a value is a number, a word (str), a bool or missing"
-            % (name, type(value).__name__)
-        )
-    return float(value)
+    return 0.0 if isinstance(value, str) else number(value, name, True)

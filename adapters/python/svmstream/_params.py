@@ -59,11 +59,16 @@ class Parameters:
         """A new object with the same parameters (and `new_params`) that has learned nothing."""
         return type(self)(**{**self.get_params(), **(new_params or {})})
 
-    def __repr__(self) -> str:
+    def _changed_params(self) -> Dict[str, Any]:
+        """Parameters that differ from their defaults."""
+        found = {}
         defaults = inspect.signature(type(self).__init__).parameters
-        given = []
         for name, value in self.get_params().items():
             default = defaults[name].default
             if not (value is default or (type(value) is type(default) and bool(value == default))):
-                given.append("%s=%r" % (name, value))
+                found[name] = value
+        return found
+
+    def __repr__(self) -> str:
+        given = ["%s=%r" % item for item in self._changed_params().items()]
         return "%s(%s)" % (type(self).__name__, ", ".join(given))

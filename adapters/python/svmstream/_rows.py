@@ -5,6 +5,7 @@ once for each tuple of keys.
 """
 from __future__ import annotations
 
+import datetime
 import math
 import struct
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -21,6 +22,16 @@ MAX_BYTES = 4 << 20  # of all of them
 _NULL = ffi.NULL
 _NAN = math.nan
 MISSING = ("NAType", "NaTType")  # pandas' missing values
+
+
+def is_missing(value: Any) -> bool:
+    """Is a cell of a table missing: None, NaN, or NA or NaT of pandas?"""
+    if value is None or type(value).__name__ in MISSING:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # an array, which has no place in a cell
+        return False
 
 
 def _encoded(text: str, what: str) -> bytes:
@@ -44,19 +55,46 @@ def column_name(key: Any) -> str:
     )
 
 
-_mask: Any = np.ma.getmaskarray  # it has no types
+mask_of: Any = np.ma.getmaskarray  # it has no types
 
 
 def unmasked(values: Any, what: str) -> Any:
     """values. Raises MissingValueError for a masked array of numpy that masks something: under its
     mask are numbers that nobody measured.
     """
-    if isinstance(values, np.ma.MaskedArray) and _mask(values).any():
+    if isinstance(values, np.ma.MaskedArray) and mask_of(values).any():
         raise errors.MissingValueError(
             "%s is a masked array with masked values: fill them first, for example with "
             "X.astype(float).filled(numpy.nan) and missing=\"mean\", or leave their rows out" % what
         )
     return values
+
+
+def number(value: Any, key: Any, nan: bool) -> float:
+    """A value of the column `key` as a number. `nan`: NaN is a missing value, not an error."""
+    if (
+        isinstance(value, (bytes, bytearray, complex))
+        or not hasattr(value, "__float__")
+        or (getattr(value, "ndim", 0) != 0)
+    ):
+        hint = "; give the time of a row as ts=" if hasattr(value, "year") else ""
+        raise errors.WrongTypeError(
+            "the column %s holds a %s; a value is a number, a word (str), a bool or None%s"
+            % (key, type(value).__name__, hint)
+        )
+    try:
+        number = float(value)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise errors.NotFiniteError("the column %s: %s" % (key, error)) from error
+    if number != number and not nan:
+        raise errors.NotFiniteError(
+            "the column %s is NaN. None is a missing value; to take NaN as one, set "
+            "missing=\"mean\" or another "
+            "of `svmstream help settings`" % key
+        )
+    if math.isinf(number):
+        raise errors.NotFiniteError("the column %s is infinite" % key)
+    return number
 
 
 class Shape:
@@ -153,7 +191,7 @@ class Rows:
             words[i] = _NULL
             kind = type(value)
             if kind is float or kind is int:
-                x[i] = self._number(value, keys[i])
+                x[i] = number(value, keys[i], self.nan)
             elif value is None or kind.__name__ in MISSING:
                 x[i], holds = _NAN, True
             elif isinstance(value, str):
@@ -162,41 +200,16 @@ class Rows:
                 words[i] = word
                 x[i] = 0.0
             else:
-                x[i] = self._number(value, keys[i])
+                x[i] = number(value, keys[i], self.nan)
         if kept:
             row.words = words
         shape.kept, shape.worded = kept, bool(kept) or holds
-
-    def _number(self, value: Any, key: Any) -> float:
-        if (
-            isinstance(value, (bytes, bytearray, complex))
-            or not hasattr(value, "__float__")
-            or (getattr(value, "ndim", 0) != 0)
-        ):
-            hint = "; give the time of a row as ts=" if hasattr(value, "year") else ""
-            raise errors.WrongTypeError(
-                "the column %s holds a %s; a value is a number, a word (str), a bool or None%s"
-                % (key, type(value).__name__, hint)
-            )
-        try:
-            number = float(value)
-        except (OverflowError, TypeError, ValueError) as error:
-            raise errors.NotFiniteError("the column %s: %s" % (key, error)) from error
-        if number != number and not self.nan:
-            raise errors.NotFiniteError(
-                "the column %s is NaN. None is a missing value; to take NaN as one, set "
-                "missing=\"mean\" or another "
-                "of `svmstream help settings`" % key
-            )
-        if math.isinf(number):
-            raise errors.NotFiniteError("the column %s is infinite" % key)
-        return number
 
     def _other(self, x: Any) -> Shape:
         if isinstance(x, Mapping):
             return self.row(dict(x))
         if hasattr(x, "to_dict") and getattr(x, "ndim", 1) == 1:  # pandas.Series
-            return self.row({k: None if v != v else v for k, v in x.to_dict().items()})
+            return self.row({k: None if is_missing(v) else v for k, v in x.to_dict().items()})
         if isinstance(x, (str, bytes, set, frozenset)) or not hasattr(x, "__len__"):
             raise errors.WrongTypeError(
                 "a row is a dict of columns or a sequence of numbers, not a %s" % type(x).__name__
@@ -216,7 +229,7 @@ class Rows:
                 raise errors.WrongTypeError(
                     "value %d of the row is the word %r; words need names: give a dict" % (i, value)
                 )
-            shape.x[i] = _NAN if value is None and self.nan else self._number(value, i)
+            shape.x[i] = _NAN if value is None and self.nan else number(value, i, self.nan)
         return shape
 
 
@@ -254,16 +267,14 @@ def seconds(ts: Any) -> float:
     """A time as seconds since 1970: a number, a datetime (without a zone: UTC), numpy.datetime64,
     pandas.Timestamp.
     """
+    if type(ts).__name__ in MISSING:
+        raise errors.NotFiniteError("ts is %s: leave it out if the time is not known" % ts)
     if isinstance(ts, np.datetime64):
-        return float((ts - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
-    if type(ts).__name__ == "NaTType":
-        raise errors.NotFiniteError("ts is NaT: leave it out if the time is not known")
-    if hasattr(ts, "timestamp"):
+        ts = float((ts - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
+    elif hasattr(ts, "timestamp"):
         if getattr(ts, "tzinfo", None) is None:
-            import datetime
-
             ts = ts.replace(tzinfo=datetime.timezone.utc)
-        return float(ts.timestamp())
+        ts = ts.timestamp()
     try:
         if isinstance(ts, (str, bytes, bytearray)):
             raise TypeError("a text")

@@ -222,12 +222,13 @@ class NativeStream(Parameters):
             self._labels.remember(y, fresh, text)
 
     def _fresh(self, y: Any) -> Tuple[Any, Any]:
+        made = self._labels.make(y)  # refuses what no label can be
         if self._declared is not None and y not in self._declared:
             raise errors.BadLabelError(
                 "the label %r is not one of the classes that partial_fit was given: %s"
                 % (y, ", ".join(map(repr, self._declared)))
             )
-        return self._labels.make(y)
+        return made
 
     def _target_of(self, y: Any) -> Any:
         array: Any = getattr(y, "shape", None)  # float() of an array fails, or takes its one value
@@ -373,10 +374,11 @@ class NativeStream(Parameters):
             if self._regress:
                 given = self._target_of(y)
             else:
-                given = self._labels.cells.get(y) if y.__hash__ is not None else None
-                if given is None:
-                    given, text = self._fresh(y)
-                    fresh = given
+                try:
+                    given = self._labels.cells[y]
+                except (KeyError, TypeError):
+                    fresh, text = self._fresh(y)
+                    given = fresh
             check(
                 lib.svs_stream_label(
                     self._handle, cell[0], given, _NULL, self._when(ts), self._err

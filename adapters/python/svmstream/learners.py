@@ -140,6 +140,7 @@ class Auto(Estimator):
 
     __slots__ = ()
     _kind = "Auto"
+    _order = "an online learner: the order of the rows counts, which this check shuffles"
     _worker = True
     _maker = staticmethod(lib.svs_auto_new)
 
@@ -172,10 +173,6 @@ class Auto(Estimator):
             "max.classes": self.max_classes,
             "labels.ttl": self.labels_ttl,
         }
-
-    def _xfail(self) -> Dict[str, str]:
-        order = "an online learner: the order of the rows counts, which this check shuffles"
-        return {"check_sample_weights_invariance": order}
 
     @property
     def _unit_test_skips(self) -> Any:  # River's checks that do not apply
@@ -213,6 +210,7 @@ class ALSVM(Estimator):
 
     __slots__ = ()
     _kind = "ALSVM"
+    _order = "probabilities are calibrated by the rows in their order, which this check shuffles"
 
     def __init__(
         self,
@@ -262,10 +260,6 @@ class ALSVM(Estimator):
             "decision.cost": price_list(self.prices),
             "labels.ttl": self.labels_ttl,
         }
-
-    def _xfail(self) -> Dict[str, str]:
-        order = "probabilities are calibrated by the rows in their order, which this check shuffles"
-        return {} if self.task == "regress" else {"check_sample_weights_invariance": order}
 
     @property
     def coef_(self) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
-from . import errors, wire
+from . import _rows, errors, wire
 from ._library import Error, Value, check, failure, ffi, from_value, lib
 
 __all__ = ["Model"]
@@ -212,7 +212,7 @@ class Model:
             for name, item in x.items():
                 self._cell(schema, str(name).encode(), item, err)
             if ts is not None:
-                lib.svs_schema_time(schema, wire.seconds(ts))
+                lib.svs_schema_time(schema, _rows.seconds(ts))
             check(lib.svs_schema_end(schema, out, length, err), err)
             # The schema of a model gives all of its features.
             row = np.zeros(self.n_features_in_)
@@ -224,7 +224,7 @@ class Model:
             for inner, value in item.items():
                 self._cell(schema, name + b"." + str(inner).encode(), value, err)
             return
-        if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        if item is None or type(item).__name__ in _rows.MISSING:
             check(lib.svs_schema_missing(schema, name, err), err)
         elif isinstance(item, str):
             check(lib.svs_schema_word(schema, name, item.encode(), err), err)

@@ -3,6 +3,7 @@ budget.
 """
 from __future__ import annotations
 
+import operator
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, TypeVar, Union
 
 import numpy as np
@@ -253,10 +254,17 @@ class Monitor(Unlabelled):
                 call(alert)
 
     def verdict(self, alert: Union[int, Alert], confirmed: bool, by: Optional[str] = None) -> None:
-        """A verdict on a novelty alert, by its number `alert`: confirmed, or nothing was wrong, in
-        which case its rows are
-        learned as normal. UnknownIdError: no such alert."""
-        number = alert.alert if isinstance(alert, Alert) else int(alert)
+        """Gives a verdict on a novelty alert: it is confirmed, or nothing was wrong, in which case
+        its rows are learned as normal.
+
+        alert: an Alert, or its number `alert`. by: who decided. UnknownIdError: no such alert.
+        """
+        try:
+            number = alert.alert if isinstance(alert, Alert) else operator.index(alert)
+        except TypeError as error:
+            raise errors.WrongTypeError(
+                "a verdict is on an Alert or its number, not on a %s" % type(alert).__name__
+            ) from error
         if not 0 <= number < 2**63:
             raise errors.UnknownIdError("there is no alert %d" % number)
         name = ffi.NULL if by is None else c_text(str(by), "the name by=")

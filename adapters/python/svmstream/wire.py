@@ -11,7 +11,6 @@ attributes as well:
 """
 from __future__ import annotations
 
-import datetime
 import importlib
 from typing import (Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Type,
                     Union, cast)
@@ -20,6 +19,7 @@ import numpy as np
 
 from . import errors
 from ._library import Value
+from ._rows import MISSING, is_missing, seconds
 
 __all__ = ["Alert", "BankEvent", "ErrorEvent", "Event", "ModelEvent", "Sample", "Score", "Stats",
            "Status"]
@@ -32,7 +32,7 @@ FLOAT32, FLOAT64 = 1, 2  # ext types of packed numbers
 class Sample(NamedTuple):
     """A row with all that may go with it, for `send_many`.
 
-    `ts` is in seconds since 1970, or a datetime; `w` a weight above 0; `key` selects the model of a
+    `ts` is in seconds since 1970, or a datetime (UTC if it names no zone); `w` a weight above 0; `key` selects the model of a
     stream with keys.
     """
 
@@ -322,7 +322,7 @@ def _default(item: Any) -> Any:
             return plain
     if isinstance(item, np.ndarray):
         return item.tolist()
-    if type(item).__name__ in ("NAType", "NaTType"):  # of pandas
+    if type(item).__name__ in MISSING:
         return None
     if isinstance(item, Mapping):
         return dict(item)
@@ -348,13 +348,6 @@ def _checked(packer: Any, message: Any) -> bytes:
         raise errors.TooDeepError("the message cannot be packed: %s" % reason) from None
 
 
-def seconds(ts: Any) -> Any:
-    """A time as seconds since 1970; a datetime without a zone is local time, as in
-    `datetime.timestamp`.
-    """
-    return ts.timestamp() if isinstance(ts, datetime.datetime) else ts
-
-
 def _array(x: Any, missing: Optional[str]) -> Any:
     """One row of numpy: packed numbers, or a list where values are missing or words."""
     if x.ndim != 1:
@@ -374,7 +367,7 @@ def _array(x: Any, missing: Optional[str]) -> Any:
 
 
 def _list(x: List[Any], missing: Optional[str]) -> List[Any]:
-    return [None if v != v else v for v in x] if missing is not None else x
+    return [None if is_missing(v) else v for v in x] if missing is not None else x
 
 
 class RowPacker:
@@ -392,7 +385,7 @@ class RowPacker:
         """(the features as msgpack takes them, is a value missing)"""
         if not isinstance(x, (dict, list, tuple, np.ndarray)):
             if hasattr(x, "to_dict") and hasattr(x, "index"):  # a Series of pandas
-                x = {k: None if v != v else v for k, v in x.to_dict().items()}
+                x = {k: None if is_missing(v) else v for k, v in x.to_dict().items()}
             elif isinstance(x, Mapping):
                 x = dict(x)
             elif (hasattr(x, "__iter__") and hasattr(x, "__len__")
@@ -404,7 +397,7 @@ class RowPacker:
                                             % type(x).__name__)
         if isinstance(x, dict):
             if self.missing is not None:
-                x = {k: None if v != v else v for k, v in x.items()}
+                x = {k: None if is_missing(v) else v for k, v in x.items()}
             return x, None in x.values()
         x = _array(x, self.missing) if isinstance(x, np.ndarray) else _list(list(x), self.missing)
         return x, isinstance(x, list) and None in x
@@ -503,8 +496,7 @@ def dicts(frame: Any) -> Iterator[Dict[Any, Any]]:
     """The rows of a DataFrame of pandas; NaN, NaT and NA are None."""
     names = [c if isinstance(c, (str, int)) else str(c) for c in frame.columns]
     for row in frame.itertuples(index=False, name=None):
-        yield {k: None if type(v).__name__ in ("NAType", "NaTType") or v != v else v for k,
-               v in zip(names, row)}
+        yield {k: None if is_missing(v) else v for k, v in zip(names, row)}
 
 
 def _column(values: Any, what: str, rows: Any) -> Optional[Iterator[Any]]:

@@ -164,7 +164,7 @@ def test_verdicts():
     monitor.verdict(novel[-1], True, by="Ada")
     assert monitor.figures()["alerts_true"] == 1
     before = monitor.fingerprint()
-    for wrong in (0, 10**6, -1):
+    for wrong in (0, 10**6, -1, "x", 1.5, None):
         with pytest.raises(errors.SvmstreamError):
             monitor.verdict(wrong, False)
     assert monitor.fingerprint() == before

@@ -3,13 +3,15 @@ equal bits.
 """
 import datetime
 import decimal
+import time
 import types
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from svmstream import ALSVM, Auto, errors
+from svmstream import ALSVM, Auto, _rows, errors, wire
+from svmstream._library import ffi
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(300, 4))
@@ -270,3 +272,68 @@ def test_weights_of_zero_are_passed_over():
         c.learn_one(x, label, w=weight, ts=ts)
     assert a.seen == b.seen == c.seen == 200
     assert np.array_equal(a.coef_, b.coef_) and np.array_equal(a.coef_, c.coef_)
+
+
+def test_names_and_words_outlive_the_cache_of_strings(monkeypatch):
+    """The cache is emptied within a row; memory that is freed is used again at once."""
+    monkeypatch.setattr(_rows, "MAX_TEXTS", 5)
+    made = _rows.Rows(False)
+    for i in range(300):
+        x = {"alpha": 1.0, "user": "u%d" % (i % 97), "zeta": 1.0, "city": "c%d" % (i % 89)}
+        if i % 5 == 0:
+            x["k%d" % i] = "v"
+        shape = made.row(x)
+        reused = [ffi.new("char[]", b"#" * size) for size in range(1, 40) for _ in range(9)]
+        names = [ffi.string(shape.row.names[j]).decode() for j in range(len(x))]
+        words = [shape.row.words[j] for j in range(len(x))]
+        found = [ffi.string(w).decode() if w else None for w in words]
+        assert names == list(x)
+        assert found == [v if isinstance(v, str) else None for v in x.values()]
+        assert len(reused) > 300
+
+
+def test_more_words_than_the_cache_holds():
+    model = ALSVM()
+    for i in range(_rows.MAX_TEXTS + 1000):
+        model.learn_one({"a": float(i % 7), "user": "w%d" % i, "b": 1.0, "c": "x"}, i % 2)
+    assert model.columns == ["a", "user", "b", "c"]
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "boolean", "object"])
+def test_rows_of_a_frame_with_missing_values(dtype):
+    """A Series with NA is the dict with None."""
+    frame = pd.DataFrame({"a": pd.array([1, None, 0], dtype=dtype), "b": [1.0, 2.0, np.nan]})
+    a, b = ALSVM(), ALSVM()
+    for i, (_, row) in enumerate(frame.iterrows()):
+        a.learn_one(row, i % 2, ts=i)
+        cells = {k: None if pd.isna(v) else v for k, v in row.items()}
+        b.learn_one(cells, i % 2, ts=i)
+    assert a.fingerprint() == b.fingerprint()
+
+
+def test_masked_values_are_missing():
+    masked = np.ma.masked_array(X, X > 2)
+    assert masked.mask.any()
+    with pytest.raises(errors.MissingValueError, match="masked"):
+        ALSVM().fit(masked, y)
+    holes = np.where(X > 2, np.nan, X)
+    for given in (masked, holes.astype(object), np.where(X > 2, pd.NA, X)):
+        model = ALSVM(missing="mean").learn_many(given, y, ts=times())
+        expected = ALSVM(missing="mean").learn_many(holes, y, ts=times())
+        assert model.fingerprint() == expected.fingerprint()
+    plain = np.ma.masked_array(X, np.zeros(X.shape, bool))
+    assert np.array_equal(ALSVM().fit(plain, y).predict(plain), ALSVM().fit(X, y).predict(X))
+
+
+def test_a_time_without_zone_is_utc(monkeypatch):
+    """For learners and for rows that are sent to a process, wherever the machine is."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        naive = datetime.datetime(2026, 11, 27, 8, 30)
+        for stamp in (naive, pd.Timestamp(naive), np.datetime64(naive)):
+            assert _rows.seconds(stamp) == 1795768200.0
+            assert wire.unpack(wire.RowPacker().row([1.0], ts=stamp))["ts"] == 1795768200.0
+    finally:
+        monkeypatch.undo()
+        time.tzset()

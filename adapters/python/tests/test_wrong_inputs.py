@@ -107,7 +107,7 @@ def test_rows(kind, x, error, match):
         (object(), errors.WrongTypeError),
         (np.array([1, 2]), errors.WrongTypeError),
         (1j, errors.WrongTypeError),
-        ((1, 2), errors.WrongTypeError),
+        ((1, [2]), errors.WrongTypeError),
     ],
 )
 def test_labels(label, error):
@@ -147,6 +147,8 @@ def test_targets(label):
         ({"ts": "yesterday"}, errors.WrongTypeError),
         ({"ts": 1e15}, errors.TimeAheadError),
         ({"ts": [1]}, errors.WrongTypeError),
+        ({"ts": np.datetime64("NaT")}, errors.NotFiniteError),
+        ({"ts": pd.NaT}, errors.NotFiniteError),
     ],
 )
 def test_weights_ids_and_times(arguments, error):
@@ -187,8 +189,12 @@ MATRICES = [
     (np.empty((60, 0)), errors.MissingXError, "0 feature"),
     ([GOOD] * 60, errors.WrongTypeError, "learn_one"),
     ({"a": [1]}, errors.WrongTypeError, ""),
-    (None, errors.InputError, ""),
-    ("text", errors.InputError, ""),
+    (None, errors.WrongTypeError, "X is a NoneType"),
+    ("text", errors.WrongTypeError, "X is a str"),
+    ({1, 2}, errors.WrongTypeError, "X is a set"),
+    (np.ma.masked_array(X, X > 1), errors.MissingValueError, "masked"),
+    (spoiled(pd.NA, object), errors.NotFiniteError, "row 31, column 2"),
+    (pd.DataFrame({"a": [np.ones(2)] * 60}), errors.WrongTypeError, "the column a holds"),
     (X.astype("M8[s]"), errors.WrongTypeError, "datetime"),
 ]
 
@@ -264,6 +270,18 @@ def test_declared_classes_stay():
         errors.BadLabelError,
         lambda m: m.partial_fit(X, X[:, 0], classes=[1, 2]),
     )
+    refused(model, errors.WrongTypeError, lambda m: m.learn_one(X[0].tolist(), y[:2]), "ndarray")
+    for classes in ([None, 1], [np.nan, 1], [pd.NA], [[0], [1]], [0.5, 1], "ab", [], 3):
+        refused(ALSVM(), errors.InputError, lambda m: m.partial_fit(X, y, classes=classes))
+    assert ALSVM().partial_fit(X, y, classes={0, 1}).classes_.tolist() == [0, 1]
+
+
+def test_missing_labels_of_arrays():
+    labels = pd.array([pd.NA, *y[1:]], dtype="Int64")
+    model = ALSVM().partial_fit(X, y)
+    refused(model, errors.BadLabelError, lambda m: m.partial_fit(X, labels), "None is no label")
+    masked = np.ma.masked_array(y, y == 1)
+    refused(model, errors.MissingValueError, lambda m: m.partial_fit(X, masked), "masked")
 
 
 def test_ids_and_times_of_blocks():
