@@ -14,11 +14,11 @@
  *     svs_stream_free(&s);
  *
  * auto.h and monitor.h make streams with settings that suit a purpose. Use one stream from one thread at a
- * time, and different streams from any threads; those with the settings `calendar` or `zone` all from one
- * thread, as these set the time zone of the process (TZ). Two more properties belong to the process: the
- * number of threads of OpenBLAS, which svs_stream_new sets (1, unless the setting `threads` is higher), and
- * the kernels that OpenBLAS selects for the processor, on which its sums depend (the program asks for its
- * AVX-512 kernels).
+ * time, and different streams from any threads. Three properties belong to the process: the number of threads
+ * of OpenBLAS, which svs_stream_new sets (1, unless the setting `threads` is higher); the kernels that
+ * OpenBLAS selects for the processor, on which its sums depend (the program asks for its AVX-512 kernels);
+ * and TZ, which the setting `zone` sets if it is a name such as Europe/Berlin: use streams with such zones
+ * from one thread.
  *
  * A stream with method auto, or with `threads` other than 1, has threads. After fork() the child must not use
  * or free a stream of its parent: save it before and load it there.

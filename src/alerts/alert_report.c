@@ -401,6 +401,7 @@ static int write_episode(struct svi_alert_stage *s, const struct svi_alert_sampl
         .news = d->news,
         .severity = d->severity,
         .stream = of->stream,
+        .zone = of->schema->zone,
         .facts = facts,
         /* Of an alert that only lasts, the present row may be hardly surprising. */
         .surprise = fmax(out->event.surprise, d->surprise),
@@ -410,7 +411,6 @@ static int write_episode(struct svi_alert_stage *s, const struct svi_alert_sampl
         .since = by_rows ? (double)s->alert.begin_row : s->alert.begin,
         .time = by_rows ? (double)sample->number : of->ts};
     const struct svi_detector_row *lead = svi_detector_row(d->lead);
-    svs_error err;
     /* Rows are explained only if a detector of rows leads or ROW is at its level: otherwise a sensor is the
      * reason, and further features would distract. */
     line.opening = lead->opening;
@@ -423,7 +423,6 @@ static int write_episode(struct svi_alert_stage *s, const struct svi_alert_sampl
         if (lead->engine->of_rows || d->ratio[SVI_DETECTOR_ROW] >= 1)
             line.count = add_row_facts(s, sample, out, of->schema, facts, line.count, &line.combination);
     }
-    (void)svi_calendar_set_zone(of->schema->zone, &err); /* unknown zone: times are in UTC */
     svi_episode_text(out->text, &line);
     return line.count > 0 ? facts[0].column : -1;
 }

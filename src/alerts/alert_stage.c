@@ -41,6 +41,7 @@ void svi_alert_stage_init(struct svi_alert_stage *s, const struct svi_alert_stag
     s->lags = o->lags;
     s->differences = o->differences;
     s->with_context = o->with_context;
+    snprintf(s->zone, sizeof s->zone, "%s", o->zone ? o->zone : "");
     s->options = o->novelty;
     svi_alert_init(&s->alert, &o->alert);
     svi_alert_policy_init(&s->policy, &o->policy);
@@ -407,7 +408,7 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
         seen.known_count = s->policy.feature_count;
     }
     if (svi_alert_policy_is_on(&s->policy)) /* only then does a detector ask for it */
-        svi_context_moment(alert_stage_clock(s, sample), &moment);
+        svi_context_moment(s->zone, alert_stage_clock(s, sample), &moment);
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
     /* After the sensors, whose forecasts need the context. As a missing value, context has no part in the
      * distances of novelty: an unusual load alone is no alert. */

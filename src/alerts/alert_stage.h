@@ -28,6 +28,7 @@ struct svi_alert_stage_options {
     int lags;          /* samples in a row, >= 1 */
     bool differences;  /* lags are differences from the sample before */
     bool with_context; /* columns of context may be named */
+    const char *zone;  /* of the time of day, see features/calendar.h; copied */
     struct svi_alert_options alert;
     struct svi_alert_policy_options policy;
 };
@@ -77,6 +78,7 @@ struct svi_alert_stage {
     struct svi_detectors detectors; /* besides novelty; above SVI_SENSORS_MAX columns only those of rows */
     int context_d, context_names; /* columns that the engine has searched for context, and their names then */
     bool with_context;
+    char zone[SVS_NAME_MAX + 1];
     struct svi_anomaly anomaly; /* the past of strengths; empty without a budget */
 
     /* Of the last sample. */

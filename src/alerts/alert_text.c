@@ -151,10 +151,9 @@ static const char *episode_rarity(char out[2 * NUMBER], const struct svi_episode
 /* "03:12 CET"; on a clock that does not start in 1970, the seconds. */
 static const char *episode_since(char out[SVI_CALENDAR_MOMENT], const struct svi_episode_line *l) {
     char text[NUMBER];
-    /* In the zone of the stream, which the caller has set (svi_calendar_set_zone); svi_human_since
-     * uses UTC. */
+    /* In the zone of the stream; svi_human_since uses UTC. */
     if (!l->by_rows && svi_human_is_date(l->since))
-        svi_calendar_moment(out, l->since, l->time);
+        svi_calendar_moment(out, l->zone, l->since, l->time);
     else
         snprintf(out, SVI_CALENDAR_MOMENT, "%s", svi_alert_since(text, l->by_rows, l->since, l->time));
     return out;

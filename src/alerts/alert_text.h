@@ -70,8 +70,7 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *lin
  * once; at the rate of the stream's rows that is a time. No stream shows what happens less often than once in
  * SVI_ALERT_RAREST times its rows so far: "less than once in" that.
  *
- * The day is shown if it is not the sample's; times are in the zone set in the calendar
- * (svi_calendar_set_zone). */
+ * The day is shown if it is not the sample's; times are in the zone of the line. */
 #define SVI_ALERT_RAREST 10
 
 /* How a feature deviates: its value; how much it varies; or its own value is as before, and that of
@@ -102,6 +101,7 @@ struct svi_episode_line {
     enum svi_alert_news news; /* reason of an update */
     enum svi_severity severity;
     const char *stream;
+    const char *zone;                   /* of `since`, see features/calendar.h */
     const struct svi_alert_fact *facts; /* `count`, most important first; only SVI_ALERT_TOP are used */
     int count;
     bool combination;    /* the first two facts are anomalous together, each within its range */

@@ -10,9 +10,9 @@
 #define MONDAY (4 * DAY) /* the first one after 1970 began, on a Thursday */
 #define FIRST  32        /* rows before the memory is first set */
 
-void svi_context_moment(double time, struct svi_moment *out) {
+void svi_context_moment(const char *zone, double time, struct svi_moment *out) {
     /* floor, not fmod: times before 1970 lie in the right part of their day as well. */
-    const double local = svi_calendar_local(time);
+    const double local = svi_calendar_local(zone, time);
     const double in_day = local - DAY * floor(local / DAY);
     const double in_week = local - MONDAY - WEEK * floor((local - MONDAY) / WEEK);
     const double turn = 2 * M_PI * in_day / DAY, s = sin(turn), c = cos(turn);

@@ -24,9 +24,8 @@ struct svi_moment {
     int bin;                         /* 0 to SVI_CONTEXT_BINS - 1 */
 };
 
-/* Fills in the regressors and the bin of a time (seconds since 1970), in the zone that the calendar is set to
- * (features/calendar.h). */
-void svi_context_moment(double time, struct svi_moment *out);
+/* Fills in the regressors and the bin of a time (seconds since 1970). zone: see features/calendar.h. */
+void svi_context_moment(const char *zone, double time, struct svi_moment *out);
 
 #define SVI_PACE_MIN      2000.0
 #define SVI_PACE_MAX      20000.0

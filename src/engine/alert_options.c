@@ -17,6 +17,7 @@ svs_code svi_engine_alert_options(const struct svi_settings *s, struct svi_alert
                                           .lags = (int)s->novelty_lags,
                                           .differences = s->novelty_differences,
                                           .with_context = s->context[0],
+                                          .zone = s->zone,
                                           .alert = {.p = s->alert_p,
                                                     .clear = s->alert_clear,
                                                     .cooldown = s->alert_cooldown,

@@ -31,10 +31,12 @@ svs_code svi_calendar_parse(const char *text, bool *day, bool *week, svs_error *
     return SVS_OK;
 }
 
-/* Turns "+01:00", "-0330" or "+2" into the POSIX form of TZ, in which the sign is reversed: east of Greenwich
- * is minus. */
-static bool calendar_offset(const char *zone, char *out, size_t size) {
+/* Is the distance from UTC the same at any time? Of "+01:00", "-0330", "+2" and UTC; *seconds: east of it. */
+static bool calendar_fixed(const char *zone, int *seconds) {
     int hours = 0, minutes = 0, used = 0;
+    *seconds = 0;
+    if (!zone || !*zone || strcmp(zone, "UTC") == 0)
+        return true;
     if (zone[0] != '+' && zone[0] != '-')
         return false;
     /* From the longest form to the shortest; `used` is where the form ended, and the text must end there too.
@@ -47,8 +49,7 @@ static bool calendar_offset(const char *zone, char *out, size_t size) {
     }
     if (zone[1 + used] || hours < 0 || minutes < 0 || hours > 14 || minutes > 59)
         return false;
-    snprintf(out, size, "<%c%02d%02d>%c%d:%02d", zone[0], hours, minutes, zone[0] == '+' ? '-' : '+', hours,
-             minutes);
+    *seconds = (hours * 60 + minutes) * (zone[0] == '-' ? -60 : 60);
     return true;
 }
 
@@ -60,41 +61,56 @@ static bool calendar_has_zone(const char *zone) {
 }
 
 svs_code svi_calendar_set_zone(const char *zone, svs_error *err) {
-    char offset[64];
-    const char *name = zone && *zone ? zone : "UTC";
-    const char *text = strcmp(name, "UTC") == 0                       ? "UTC0"
-                       : calendar_offset(name, offset, sizeof offset) ? offset
-                                                                      : name;
+    int seconds;
+    if (calendar_fixed(zone, &seconds))
+        return SVS_OK;
     /* setenv and tzset on every call would cost more than the features, and rows call this. */
     const char *now = getenv("TZ");
-    if (now && strcmp(now, text) == 0)
+    if (now && strcmp(now, zone) == 0)
         return SVS_OK;
     /* The C library takes an unknown name for UTC without an error, so the file is looked up first. */
-    if (text == name && !calendar_has_zone(name))
+    if (!calendar_has_zone(zone))
         return svi_fail(err, SVS_SETTING,
                         "zone \"%.60s\" is not known: UTC, an offset like +01:00, or a name like "
                         "Europe/Berlin, for which the system needs its time zones (package tzdata)",
-                        name);
-    if (setenv("TZ", text, 1) != 0)
+                        zone);
+    if (setenv("TZ", zone, 1) != 0)
         return svi_fail_memory(err, "the time zone");
     tzset();
     return SVS_OK;
 }
 
-double svi_calendar_local(double time) {
-    /* The conversion to time_t is undefined for values that it cannot hold. */
-    time = fmax(-LONGEST, fmin(time, LONGEST));
-    const time_t whole = (time_t)floor(time);
-    /* tm_gmtoff includes daylight saving time at that moment. */
-    struct tm at;
-    if (!localtime_r(&whole, &at))
-        return time;
-    return time + (double)at.tm_gmtoff;
+/* The clock of the zone at that time. `name`: of a fixed offset, 8 bytes; `out` refers to it. */
+static bool calendar_clock(const char *zone, time_t time, struct tm *out, char *name) {
+    int seconds;
+    svs_error unread;
+    if (!calendar_fixed(zone, &seconds) && svi_calendar_set_zone(zone, &unread) == SVS_OK)
+        return localtime_r(&time, out) != NULL;
+    time += seconds;
+    if (!gmtime_r(&time, out))
+        return false;
+    snprintf(name, 8, "%c%02d%02d", seconds < 0 ? '-' : '+', abs(seconds) / 3600 % 100,
+             abs(seconds) / 60 % 60);
+    out->tm_gmtoff = seconds;
+    out->tm_zone = seconds == 0 && !(zone && (zone[0] == '+' || zone[0] == '-')) ? "UTC" : name;
+    return true;
 }
 
-int svi_calendar_features(bool day, bool week, double time, const char *names[SVI_CALENDAR_MAX],
-                          double values[SVI_CALENDAR_MAX]) {
-    const double local = svi_calendar_local(time);
+double svi_calendar_local(const char *zone, double time) {
+    int seconds;
+    char name[8];
+    struct tm at;
+    /* The conversion to time_t is undefined for values that it cannot hold. */
+    time = fmax(-LONGEST, fmin(time, LONGEST));
+    if (calendar_fixed(zone, &seconds))
+        return time + seconds;
+    /* tm_gmtoff includes daylight saving time at that moment. */
+    return calendar_clock(zone, (time_t)floor(time), &at, name) ? time + (double)at.tm_gmtoff : time;
+}
+
+int svi_calendar_features(const char *zone, bool day, bool week, double time,
+                          const char *names[SVI_CALENDAR_MAX], double values[SVI_CALENDAR_MAX]) {
+    const double local = svi_calendar_local(zone, time);
     /* floor, not fmod, so that times before 1970 lie in [0, DAY) too. */
     const double in_day = local - DAY * floor(local / DAY);
     const double in_week = local - MONDAY - WEEK * floor((local - MONDAY) / WEEK);
@@ -120,12 +136,13 @@ int svi_calendar_features(bool day, bool week, double time, const char *names[SV
     return count;
 }
 
-void svi_calendar_moment(char out[SVI_CALENDAR_MOMENT], double time, double now) {
-    const time_t t = (time_t)floor(time);
+void svi_calendar_moment(char out[SVI_CALENDAR_MOMENT], const char *zone, double time, double now) {
     /* Days are those of the local clock, as a reader counts them. */
-    const bool today = floor(svi_calendar_local(time) / DAY) == floor(svi_calendar_local(now) / DAY);
+    const bool today =
+        floor(svi_calendar_local(zone, time) / DAY) == floor(svi_calendar_local(zone, now) / DAY);
+    char name[8];
     struct tm at;
-    if (!localtime_r(&t, &at) ||
+    if (!calendar_clock(zone, (time_t)floor(time), &at, name) ||
         strftime(out, SVI_CALENDAR_MOMENT, today ? "%H:%M %Z" : "%a %Y-%m-%d %H:%M %Z", &at) == 0)
         snprintf(out, SVI_CALENDAR_MOMENT, "%.0f s", time);
 }

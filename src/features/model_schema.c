@@ -102,7 +102,7 @@ svs_code svi_model_schema_calendar(struct svi_model_schema *m, bool day, bool we
                                    int64_t feature, svs_error *err) {
     struct svi_schema *s = &m->schema;
     const char *names[SVI_CALENDAR_MAX];
-    const int count = svi_calendar_features(day, week, 0, names, NULL);
+    const int count = svi_calendar_features(zone, day, week, 0, names, NULL);
     svs_code code = SVS_OK;
     for (int i = 0; i < count && code == SVS_OK; i++)
         code = model_schema_claim(s, feature + i, -1, err);

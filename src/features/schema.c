@@ -73,8 +73,10 @@ svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *
         code = schema_list(&s->unscaled, "unscaled", o->unscaled, err);
     if (code == SVS_OK)
         code = svi_calendar_parse(o->calendar, &s->calendar_day, &s->calendar_week, err);
-    if (code == SVS_OK && (s->calendar_day || s->calendar_week))
-        code = svi_calendar_set_zone(o->zone, err);
+    /* Now, before there are threads; texts of alerts take an unknown zone for UTC. */
+    if (code == SVS_OK && svi_calendar_set_zone(o->zone, err) != SVS_OK &&
+        (s->calendar_day || s->calendar_week))
+        code = err->code;
     snprintf(s->zone, sizeof s->zone, "%s", o->zone ? o->zone : "");
     if (code != SVS_OK)
         svi_schema_clear(s);
@@ -684,7 +686,7 @@ static svs_code schema_take_calendar(struct svi_schema *s, struct svi_message *m
     /* The zone is one of the process: another schema may have set a different one. */
     if (svi_calendar_set_zone(s->zone, err) != SVS_OK)
         return err->code;
-    const int count = svi_calendar_features(s->calendar_day, s->calendar_week, time, names, values);
+    const int count = svi_calendar_features(s->zone, s->calendar_day, s->calendar_week, time, names, values);
     svs_code code = s->calendar >= 0 ? SVS_OK : schema_begin_calendar(s, m, names, count, err);
     for (int i = 0; i < count && code == SVS_OK; i++)
         schema_set(s, m, s->calendar + i, values[i]);

@@ -66,7 +66,7 @@ static void take(struct bench *b, svi_sensors *s, int row) {
     void *state = s;
     must(svi_sensor_detectors.reserve(&state, &shape, &err) == SVS_OK, "no memory");
     struct svi_moment at;
-    svi_context_moment(b->time + 60.0 * row, &at);
+    svi_context_moment(NULL, b->time + 60.0 * row, &at);
     sensors_step(s, b->x[row % VALUES], &at, findings);
 }
 

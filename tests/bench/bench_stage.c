@@ -40,7 +40,7 @@ static void take_sample(struct svi_alert_stage *s, struct svi_rules *rules, cons
     at[SENSORS] = look ? cpu_now() : 0;
     struct svi_moment moment;
     struct svi_detector_sample seen = {.x = x, .moment = &moment};
-    svi_context_moment(time, &moment);
+    svi_context_moment(NULL, time, &moment);
     svi_detectors_assess(&s->detectors, &seen, s->evidence);
     at[JUDGE] = look ? cpu_now() : 0;
     svi_detector_assess(s->detector, x, &s->judgement);

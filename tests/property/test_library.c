@@ -7,6 +7,8 @@
 #include "support/folder.h"
 #include "support/quick.h"
 
+#include <time.h>
+
 #include "config/settings_record.h"
 #include "data/reader.h"
 #include "features/cells.h"
@@ -790,6 +792,38 @@ static void test_unknown_key(void **state) {
     svs_stream_free(&s);
 }
 
+/* Time zone of the process: neither does a stream go by it, nor does it change. */
+static void test_zone(void **state) {
+    static const char *const zones[] = {"UTC0", "<+0900>-9"};
+    static const struct lib_case *const monitor = &lib_cases[7];
+    char hash[2][33], *texts[2];
+    svs_error err;
+    (void)state;
+    for (int z = 0; z < 2; z++) {
+        int count;
+        setenv("TZ", zones[z], 1);
+        tzset();
+        svs_stream *s = lib_stream(monitor);
+        for (int i = 0; i < monitor->rows; i++) {
+            struct lib_row r;
+            lib_make_row(monitor, i, &r);
+            assert_int_equal(svs_stream_step(s, &r.row, NULL, &err), SVS_OK);
+        }
+        const svs_alert *alerts = svs_stream_alerts(s, &count);
+        assert_true(count > 0);
+        texts[z] = strdup(alerts[count - 1].json);
+        assert_int_equal(svs_stream_hash(s, hash[z], &err), SVS_OK);
+        assert_string_equal(getenv("TZ"), zones[z]);
+        svs_stream_free(&s);
+    }
+    assert_string_equal(texts[0], texts[1]);
+    assert_string_equal(hash[0], hash[1]);
+    free(texts[0]);
+    free(texts[1]);
+    unsetenv("TZ");
+    tzset();
+}
+
 /* Settings: what is refused, what changes while the stream lives, and that a copy has it. */
 static void test_settings(void **state) {
     static const svs_setting refused[][2] = {{{"in", "tcp://*:5555"}, {0}},
@@ -882,6 +916,7 @@ int main(void) {
                                        cmocka_unit_test(test_orders_of_names),
                                        cmocka_unit_test(test_damaged),
                                        cmocka_unit_test(test_unknown_key),
+                                       cmocka_unit_test(test_zone),
                                        cmocka_unit_test(test_settings),
                                        cmocka_unit_test(test_presets)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ static void step(svi_sensors *s, const double *x, double time, struct svi_eviden
         f[i] = (struct svi_evidence){
             .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     struct svi_moment at;
-    svi_context_moment(time, &at);
+    svi_context_moment(NULL, time, &at);
     sensors_step(s, x, &at, f);
 }
 
@@ -456,7 +456,7 @@ static void judges_of_the_row_too(void **state) {
             .above = p / 2, .p = p, .extreme = p, .scores = i < 4000 ? i / 2 : 2000, .calibrates = i % 2};
         const double time = i % 100 == 99 ? wild_time(i, &seed) : MONDAY + MINUTE * i;
         struct svi_moment at;
-        svi_context_moment(time, &at);
+        svi_context_moment(NULL, time, &at);
         const struct svi_detector_sample sample = {.moment = &at, .row = &row};
         svi_row_detectors.assess(a, &sample, f);
         svi_row_detectors.assess(b, &sample, g);

@@ -14,7 +14,7 @@ static void feed(svi_sensors *s, int d, int rows, uint64_t *seed) {
     for (int i = 0; i < rows; i++) {
         for (int j = 0; j < d; j++)
             x[j] = test_normal(seed);
-        svi_context_moment(1.7e9 + 60.0 * i, &at);
+        svi_context_moment(NULL, 1.7e9 + 60.0 * i, &at);
         sensors_step(s, x, &at, f);
     }
 }
