@@ -89,11 +89,10 @@ const char *svs_stream_report(svs_stream *s, double seconds, bool json, svs_erro
 
 static svs_code library_model(svs_stream *s, const char *key, svs_model *m, struct svi_event *event,
                               svs_error *err) {
-    const bool keyed = svi_settings_keyed(svi_stream_settings(s->stream));
+    svs_value unread;
     svi_library_changed(s);
     svi_stream_settle(s->stream);
-    if (key && key[0] && !keyed)
-        return svi_fail(err, SVS_BAD_KEY, "this stream has one model and no keys: give it the setting key");
+    SVI_TRY(svi_library_key(s, key, &unread, err));
     if (svi_stream_settings(s->stream)->method == SVI_METHOD_NONE)
         return svi_fail(err, SVS_UNAVAILABLE, "method none learns no model");
     return svi_stream_model_event(s->stream, key ? key : "", m, event, err);
@@ -225,6 +224,7 @@ static struct svi_item library_text_item(const char *text) {
 svs_code svs_stream_verdict(svs_stream *s, int64_t alert, const char *key, bool confirmed, const char *by,
                             svs_error *err) {
     svs_error local;
+    svs_value unread;
     const struct svi_item absent = {.type = SVI_ITEM_TYPE_COUNT};
     const struct svi_command c = {.op = SVI_COMMAND_ALERT,
                                   .id = absent,
@@ -233,7 +233,8 @@ svs_code svs_stream_verdict(svs_stream *s, int64_t alert, const char *key, bool 
                                   .alert = {.type = SVI_INT, .i = alert},
                                   .verdict = {.type = SVI_BOOL, .i = confirmed},
                                   .by = by ? library_text_item(by) : absent};
+    err = err ? err : &local;
     svi_library_changed(s);
-    return svi_stream_command(s->stream, &c, NULL, svi_arrival_clock_now(&s->clock), NULL,
-                              err ? err : &local);
+    SVI_TRY(svi_library_key(s, key, &unread, err));
+    return svi_stream_command(s->stream, &c, NULL, svi_arrival_clock_now(&s->clock), NULL, err);
 }

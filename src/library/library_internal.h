@@ -82,6 +82,9 @@ svs_code svi_library_message(svs_stream *s, const svs_row *row, struct svi_messa
 svs_code svi_library_label(svs_value y, svs_value *out, svs_error *err);
 svs_code svi_library_id(svs_value id, svs_error *err);
 
+/* Checks a stream key; *out: SVS_NONE for NULL and "". SVS_BAD_KEY. */
+svs_code svi_library_key(const svs_stream *s, const char *key, svs_value *out, svs_error *err);
+
 /* Is a row without a time taken? SVS_SETTING. */
 svs_code svi_library_untimed(const svs_stream *s, svs_error *err);
 

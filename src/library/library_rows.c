@@ -175,8 +175,10 @@ svs_code svi_library_id(svs_value id, svs_error *err) {
                           SVS_NAME_MAX);
 }
 
-static svs_code library_key(const char *key, svs_value *out, svs_error *err) {
+svs_code svi_library_key(const svs_stream *s, const char *key, svs_value *out, svs_error *err) {
     const size_t length = key ? strlen(key) : 0;
+    if (length > 0 && !svi_settings_keyed(svi_stream_settings(s->stream)))
+        return svi_fail(err, SVS_BAD_KEY, "this stream has one model and no keys: give it the setting key");
     if (length > SVS_KEY_MAX)
         return svi_fail(err, SVS_BAD_KEY, "the key has %zu bytes: at most %d are taken", length, SVS_KEY_MAX);
     if (!svi_utf8_valid(key ? key : "", length))
@@ -196,8 +198,7 @@ svs_code svi_library_message(svs_stream *s, const svs_row *row, struct svi_messa
     SVI_TRY(svi_library_label(row->y, &m->y, err));
     SVI_TRY(svi_library_id(row->id, err));
     m->id = row->id;
-    if (row->key)
-        SVI_TRY(library_key(row->key, &m->key, err));
+    SVI_TRY(svi_library_key(s, row->key, &m->key, err));
     if (row->weight != 0) {
         m->weight = row->weight;
         SVI_TRY(svi_check_weight(row->weight, err));

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/text.h"
 #include "library/library_internal.h"
 #include "wire/control_command.h"
 
@@ -85,8 +84,6 @@ svs_code svs_stream_score(svs_stream *s, const svs_row *row, svs_outcome *out, s
     library_outcome(s, out);
     SVI_TRY(library_take(s, &plain, &m, err));
     const bool keyed = m.key.kind != SVS_NONE;
-    if (keyed && !svi_settings_keyed(svi_stream_settings(s->stream)))
-        return svi_fail(err, SVS_BAD_KEY, "this stream has one model and no keys: give it the setting key");
     if (keyed) /* the scoring at hand is of the root */
         s->scoring.ready = false;
     svs_code code = svi_stream_score_row(s->stream, keyed ? row->key : "", &m, &s->scoring, &scored, err);
@@ -115,11 +112,8 @@ static svs_code library_command(svs_stream *s, enum svi_op op, svs_value id, svs
     svs_code code = svi_library_id(id, err);
     if (code == SVS_OK)
         code = svi_library_label(y, &m.y, err);
-    if (code == SVS_OK && key && key[0]) {
-        m.key = svs_str(key);
-        if (!svi_utf8_valid(key, m.key.length))
-            code = svi_fail(err, SVS_BAD_KEY, "the key is not valid UTF-8");
-    }
+    if (code == SVS_OK)
+        code = svi_library_key(s, key, &m.key, err);
     if (code == SVS_OK && isinf(ts))
         code = svi_fail(err, SVS_NOT_FINITE, "ts is not finite: NAN stands for the present time");
     if (code != SVS_OK)
