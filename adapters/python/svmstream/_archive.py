@@ -89,7 +89,7 @@ def unpack(data: Any) -> Tuple[Dict[str, Any], bytes]:
         data = bytes(memoryview(data))
     except TypeError as error:
         raise errors.WrongTypeError(
-            "a saved learner is bytes, not a %s" % type(data).__name__
+            "a saved learner is bytes, not %s" % type(data).__name__
         ) from error
     if not data.startswith(MAGIC):
         if data.startswith(MARK):

@@ -1,15 +1,15 @@
 """Many rows at once: matrices and DataFrames to svs_block, and results as arrays."""
 from __future__ import annotations
 
-import warnings
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
 from . import _archive, _matrix, _rows, errors
 from ._labels import NONE, LabelBlock, targets
-from ._library import failure, ffi, fill, from_value, lib
+from ._library import failure, ffi, fill_id, from_value, lib
 from ._saving import Saved
+from ._warning import warn
 
 _NULL = ffi.NULL
 
@@ -30,7 +30,7 @@ class Blocks(Saved):
         own = self.columns if known else []
         if known and not own:
             if m.names is not None:
-                _warn(
+                warn(
                     "X has feature names, but %s was fitted without feature names"
                     % type(self).__name__
                 )
@@ -45,7 +45,7 @@ class Blocks(Saved):
         if own and names is None:
             if m.d != known:
                 raise self._dimension(m.d, known)
-            _warn(
+            warn(
                 "X does not have valid feature names, but %s was fitted with feature names"
                 % type(self).__name__
             )
@@ -172,11 +172,11 @@ class Blocks(Saved):
                 raise errors.BadIdError("X has %d rows and ids %d" % (n, len(ids)))
             cells = ffi.new("svs_value[]", n)
             keep.append(cells)
-            for cell, item in zip(cells, ids):
+            for i, (cell, item) in enumerate(zip(cells, ids)):
                 try:
-                    keep.append(fill(cell, item, "the id"))
+                    keep.append(fill_id(cell, item))
                 except errors.InputError as error:
-                    raise errors.BadIdError(str(error)) from error
+                    raise errors.BadIdError("row %d: %s" % (i, error)) from error
             block.ids = cells
         return keep
 
@@ -216,7 +216,3 @@ class Blocks(Saved):
                 error = failure(self._err, code)
                 raise errors.by_code(error.code, self._of_row(str(error), row[0]))
             return arrays
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=5)

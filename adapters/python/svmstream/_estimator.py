@@ -61,6 +61,7 @@ class Estimator(Blocks):
         """
         m = _matrix.matrix(X, self.missing is not None)
         self._require(y)
+        _matrix.warn_of_labels(X, y)
         with self._lock:
             before = self._declared
             if classes is not None:
@@ -80,6 +81,7 @@ class Estimator(Blocks):
         """
         m = _matrix.matrix(X, self.missing is not None)
         self._require(y)
+        _matrix.warn_of_labels(X, y)
         new = type(self).__new__(type(self))
         vars(new).update(vars(self))
         new._open()
@@ -98,7 +100,9 @@ class Estimator(Blocks):
         are words, columns may appear and be left out (they count as 0). ids, ts: id and time of
         each row. Returns self.
         """
-        self._learn_many(_matrix.matrix(X, self.missing is not None), y, w, ids, ts, False)
+        m = _matrix.matrix(X, self.missing is not None)
+        _matrix.warn_of_labels(X, y)
+        self._learn_many(m, y, w, ids, ts, False)
         return self
 
     def _require(self, y: Any) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from . import errors
 from ._library import ffi, fill, from_value, lib
 from ._rows import MISSING, unmasked
+from ._warning import warn
 
 NONE = ffi.new("svs_value *")[0]  # no label
 # Labels remembered: above the limit of classes, so only a stream without classifier gets there.
@@ -156,6 +157,11 @@ def column(y: Any, n: int) -> Any:
     """y as a sequence of n items: a 2-D column is flattened with a warning. Raises on another
     length or shape.
     """
+    if isinstance(y, str):
+        raise errors.WrongTypeError(
+            "y is the string %r; it holds the labels themselves: n of them, such as table[%r]"
+            % (y, y)
+        )
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
     unmasked(y, "y")
@@ -231,11 +237,9 @@ def targets(y: Any, n: int) -> Any:
 
 def _warn_of_column() -> None:
     import sys
-    import warnings
 
     theirs = getattr(sys.modules.get("sklearn.exceptions"), "DataConversionWarning", UserWarning)
-    warnings.warn(
+    warn(
         "A column-vector y was passed when a 1d array was expected: it counts as y.ravel()",
         theirs,
-        stacklevel=5,
     )

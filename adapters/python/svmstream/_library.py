@@ -96,6 +96,21 @@ def fill(target: Any, x: Any, what: str = "the label") -> Any:
     return None
 
 
+def fill_id(target: Any, id: Any) -> Any:
+    """As fill, for an id: an int, a str or None. BadIdError names what was given instead."""
+    if type(id) not in (int, str):
+        plain = _plain(id)
+        if isinstance(plain, float):
+            raise errors.BadIdError(
+                "the id is the float %r; an id is an integer or a string%s"
+                % (plain, ": give int(id)" if plain.is_integer() else "")
+            )
+    try:
+        return fill(target, id, "the id")
+    except errors.InputError as error:
+        raise errors.BadIdError(str(error)) from error
+
+
 def value(x: Any, what: str = "the label") -> Tuple[Any, Any]:
     """A new `svs_value *` for `x`, and what must outlive it."""
     cell = ffi.new("svs_value *")
@@ -161,7 +176,7 @@ def settings(given: Mapping[str, Any]) -> Tuple[Any, int, List[Any]]:
     keep: List[Any] = []
     for pair, (key, item) in zip(pairs, given.items()):
         if not isinstance(key, str):
-            raise errors.SettingError("a setting's name is a string, not a %s" % type(key).__name__)
+            raise errors.SettingError("a setting's name is a string, not %s" % type(key).__name__)
         texts = [part.encode("utf-8", "surrogatepass") for part in (key, setting_text(key, item))]
         if any(b"\0" in part for part in texts):
             raise errors.SettingError("setting %s contains a NUL" % key.split("\0")[0])

@@ -13,6 +13,7 @@ import numpy as np
 from . import errors
 from ._library import ffi
 from ._rows import column_name, is_missing, mask_of, number, unmasked
+from ._warning import warn
 
 _NAN = math.nan
 
@@ -76,6 +77,11 @@ def matrix(X: Any, nan: bool) -> Matrix:
         raise errors.WrongTypeError(
             "many rows are an array (n, d) or a DataFrame; give dicts one by one to learn_one"
         )
+    if hasattr(X, "__next__"):
+        raise errors.WrongTypeError(
+            "X is a %s; many rows are an array (n, d) or a DataFrame; give rows one by one to "
+            "learn_one" % type(X).__name__
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # numpy before 1.24 only warns of ragged rows
         try:
@@ -89,6 +95,18 @@ def matrix(X: Any, nan: bool) -> Matrix:
             "X is a %s; rows are an array (n, d), a nested list or a DataFrame" % type(X).__name__
         )
     return _array(array, nan)
+
+
+def warn_of_labels(X: Any, y: Any) -> None:
+    """Warns if y is a column of the DataFrame X: it has its name and its values."""
+    name = getattr(y, "name", None)
+    if not isinstance(name, str) or name not in list(getattr(X, "columns", ())):
+        return
+    if np.array_equal(np.asarray(X[name]), np.asarray(y)):
+        warn(
+            "X holds the labels themselves, in its column %r: the model learns to copy them; "
+            "leave it out: X.drop(columns=%r)" % (name, name)
+        )
 
 
 def _array(x: Any, nan: bool) -> Matrix:

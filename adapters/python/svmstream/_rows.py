@@ -212,7 +212,7 @@ class Rows:
             return self.row({k: None if is_missing(v) else v for k, v in x.to_dict().items()})
         if isinstance(x, (str, bytes, set, frozenset)) or not hasattr(x, "__len__"):
             raise errors.WrongTypeError(
-                "a row is a dict of columns or a sequence of numbers, not a %s" % type(x).__name__
+                "a row is a dict of columns or a sequence of numbers, not %s" % type(x).__name__
             )
         if getattr(x, "ndim", 1) != 1:
             raise errors.WrongDimensionError(
@@ -283,10 +283,14 @@ def seconds(ts: Any) -> float:
         raise errors.TooLargeError("ts: %s" % error) from error
     except (TypeError, ValueError) as error:
         raise errors.WrongTypeError(
-            "ts is a %s; a time is seconds since 1970 or a datetime" % type(ts).__name__
+            "ts is a %s; a time is seconds since 1970 or a datetime%s"
+            % (
+                type(ts).__name__,
+                ", as datetime.fromisoformat() makes of text" if isinstance(ts, str) else "",
+            )
         ) from error
     if not math.isfinite(number):
-        raise errors.NotFiniteError("ts is not finite")
+        raise errors.NotFiniteError("ts is %s; a time is finite, None is no time" % ts)
     return number
 
 

@@ -21,7 +21,7 @@ from ._library import (
     check,
     failure,
     ffi,
-    fill,
+    fill_id,
     from_value,
     lib,
     settings as c_settings,
@@ -117,7 +117,7 @@ class NativeStream(Parameters):
         extra = self.settings or {}
         if not isinstance(extra, Mapping):
             raise errors.SettingError(
-                "settings is a dict of names and values, not a %s" % type(extra).__name__
+                "settings is a dict of names and values, not %s" % type(extra).__name__
             )
         for name in extra:
             if name in _REFUSED_SETTINGS:
@@ -175,8 +175,9 @@ class NativeStream(Parameters):
         x: a dict of columns (numbers, bools, words as str, None = missing; a column that it lacks
             counts as 0), or a sequence of numbers without names. y: label, None = none. w: weight,
             0 = the row is passed over. id: int or str, for `label` and `forget`. ts: seconds since
-            1970 or a datetime; without it the row arrives now. Raises a subclass of
-            svmstream.errors.InputError and learns nothing if something is wrong with the row.
+            1970 or a datetime (UTC, if it names no zone); without it the row arrives now. Raises a
+            subclass of svmstream.errors.InputError and learns nothing if something is wrong with
+            the row.
         """
         with self._lock:
             row = self._rows.row(x).row
@@ -253,10 +254,7 @@ class NativeStream(Parameters):
         when = None if ts is None else _rows.seconds(ts)
         if weight == 0:
             return False
-        try:
-            self._keep = fill(row.id, id, "the id")
-        except errors.InputError as error:
-            raise errors.BadIdError(str(error)) from error
+        self._keep = fill_id(row.id, id)
         row.weight = weight
         if when is not None:
             row.ts, row.has_ts = when, True
@@ -414,10 +412,7 @@ class NativeStream(Parameters):
     @staticmethod
     def _id(id: Any) -> Tuple[Any, Any]:
         cell = ffi.new("svs_value *")
-        try:
-            return cell, fill(cell, id, "the id")
-        except errors.InputError as error:
-            raise errors.BadIdError(str(error)) from error
+        return cell, fill_id(cell, id)
 
     @staticmethod
     def _when(ts: Any) -> float:

@@ -39,6 +39,7 @@ from typing import (
 )
 
 from . import errors
+from ._warning import warn
 
 __all__ = ["rows"]
 
@@ -75,12 +76,13 @@ _TIME = re.compile(
 )
 # Numbers from this size on are nanoseconds, microseconds, milliseconds.
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+_LABEL = "label"
 _NAME_MAX = 64  # bytes of a column's name
 
 
 def rows(
     source: Source,
-    label: str = "label",
+    label: str = _LABEL,
     *,
     ts: str = "",
     id: str = "",
@@ -92,8 +94,8 @@ def rows(
     given.
 
     source      path or binary file; CSV or JSON lines, either of them compressed with gzip or not
-    label       column of the label; "" = none. y is None where the cell is missing, or the column
-                is absent
+    label       column of the label; "" = none. y is None where the cell is missing, and
+                where there is no column "label" and no other name was given
     ts          column of the time: seconds since 1970 (also milli-, micro- or nanoseconds, by their
                 size) or ISO 8601, UTC where it names no zone
     id, weight  columns of the id and of the sample's weight
@@ -109,7 +111,8 @@ def rows(
     ... An object of JSON lines is a map of columns, or a sample {"x": {...}, "y": ..., "id": ...,
     "ts": ..., "w": ...}; nested objects become columns such as "load.cpu", arrays are left out.
 
-    Raises svmstream.errors.InputError with the number of the line that cannot be read.
+    Raises svmstream.errors.InputError with the number of the line that cannot be read, and for a
+    column that a CSV lacks. A column of times that was given no part is a warning.
 
     >>> import io
     >>> from svmstream import datasets
@@ -133,8 +136,16 @@ def _rows(
     try:
         text = _text(opened)
         first, lines = _first_line(text)
-        objects = _json_lines(lines) if first.lstrip().startswith("{") else _csv_lines(first, lines)
+        json_lines = first.lstrip().startswith("{")
+        objects = _json_lines(lines) if json_lines else _csv_lines(first, lines)
+        begun = False
         for number, cells in objects:
+            if not begun:
+                begun = True
+                named = {label, *roles.values(), *ignore, *categories}
+                if not json_lines:  # an object of JSON need not have every column
+                    _check_columns(number, cells, named - {"", _LABEL, *ignore})
+                _warn_of_times(cells, named)
             try:
                 yield _row(cells, label, roles, ignore, categories)
             except ValueError as error:
@@ -142,6 +153,25 @@ def _rows(
     finally:
         if opened is not source:
             opened.close()
+
+
+def _check_columns(number: int, cells: Mapping[str, Any], named: Collection[str]) -> None:
+    for name in sorted(named):
+        if name not in cells:
+            raise errors.BadColumnError(
+                "line %d: there is no column %r; the columns are %s"
+                % (number, name, ", ".join(cells))
+            )
+
+
+def _warn_of_times(cells: Mapping[str, Any], named: Collection[str]) -> None:
+    """A time that is a word differs from row to row, and says nothing of the next one."""
+    for name, cell in cells.items():
+        if isinstance(cell, str) and name not in named and _TIME.fullmatch(cell):
+            warn(
+                "the column %r holds times, which are read as words: give ts=%r if it is the time "
+                "of the row, else ignore=[%r]" % (name, name, name)
+            )
 
 
 class _Unclosed(io.RawIOBase):

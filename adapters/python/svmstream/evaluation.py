@@ -15,13 +15,14 @@ In a notebook, `result` alone shows the table and a plot.
 from __future__ import annotations
 
 import inspect
+import os
 import time
-import warnings
 from itertools import islice
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from . import _plot, errors
 from ._measures import Measures, Point
+from ._warning import warn
 
 __all__ = ["Evaluation", "Point", "evaluate"]
 
@@ -139,6 +140,15 @@ def evaluate(
         raise errors.InputError("every is %r; it is a number of rows from 1" % (every,))
     if task not in (None, "classify", "regress"):
         raise errors.InputError("task is %r; it is 'classify' or 'regress'" % (task,))
+    if isinstance(model, type):
+        raise errors.WrongTypeError(
+            "model is the class %s; give an object: %s()" % (model.__name__, model.__name__)
+        )
+    if isinstance(stream, (str, bytes, os.PathLike)):
+        raise errors.WrongTypeError(
+            "stream is a %s; for the rows of a file give svmstream.datasets.rows(path, label=...)"
+            % type(stream).__name__
+        )
     own = hasattr(model, "step") and hasattr(model, "report")
     predict = _own(model) if own else _foreign(model)
     measures = Measures(_regresses(model, own, task), every)
@@ -150,10 +160,14 @@ def evaluate(
     figures = dict(model.figures()) if own else measures.figures()
     table = str(model.report(seconds=seconds)) if own else _table(figures)
     if run.refusals:
-        warnings.warn(
+        warn(
             "%d of %d rows were refused; the first, row %d: %s"
-            % (run.refusals, run.rows, *run.refused[0]),
-            stacklevel=2,
+            % (run.refusals, run.rows, *run.refused[0])
+        )
+    if run.rows > run.refusals and not measures.labelled and hasattr(model, "predict_one"):
+        warn(
+            "none of %d rows has a label, so nothing was measured; of a file: "
+            "svmstream.datasets.rows(path, label=\"NAME\")" % run.rows
         )
     return Evaluation(run, seconds, table, figures, type(model).__name__)
 
@@ -209,7 +223,7 @@ def _own(model: Any) -> Predict:
 def _foreign(model: Any) -> Predict:
     if not all(callable(getattr(model, name, None)) for name in ("predict_one", "learn_one")):
         raise errors.WrongTypeError(
-            "a %s has no predict_one and learn_one; evaluate takes "
+            "a %s has no predict_one and learn_one; evaluate(stream, model) takes "
             "learners of svmstream and of River" % type(model).__name__
         )
     weighted = "w" in inspect.signature(model.learn_one).parameters

@@ -50,7 +50,7 @@ def class_weights(given: Any) -> Optional[str]:
         return given
     if not isinstance(given, Mapping):
         raise errors.SettingError(
-            "class_weight is \"balanced\" or a dict {class: weight}, not a %s"
+            "class_weight is \"balanced\" or a dict {class: weight}, not %s"
             % type(given).__name__
         )
     return (
@@ -70,7 +70,7 @@ def price_list(given: Any) -> Optional[str]:
         return given
     if not isinstance(given, Mapping):
         raise errors.SettingError(
-            "prices is a dict {class: price} or {(truth, decision): price}, not a %s"
+            "prices is a dict {class: price} or {(truth, decision): price}, not %s"
             % type(given).__name__
         )
     parts = []

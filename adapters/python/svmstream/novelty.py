@@ -146,7 +146,7 @@ def limit_list(given: Any) -> Optional[str]:
         return given
     if not isinstance(given, Mapping):
         raise errors.SettingError(
-            "limits is a dict {column: (low, high)}, not a %s" % type(given).__name__
+            "limits is a dict {column: (low, high)}, not %s" % type(given).__name__
         )
     parts = []
     for name, pair in given.items():
@@ -229,6 +229,10 @@ class Monitor(Unlabelled):
         self._open()
 
     def _settings(self) -> Dict[str, Any]:
+        if self.on_alert is not None and not callable(self.on_alert):
+            raise errors.SettingError(
+                "on_alert is %r; it is a function that takes an alert, or None" % (self.on_alert,)
+            )
         return {
             "alert.budget": self.budget,
             "alert.rules": listed(self.rules, "rules") or "none",

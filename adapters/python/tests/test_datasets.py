@@ -183,13 +183,13 @@ def test_numbers_without_names():
 @pytest.mark.parametrize(
     "content, error, text",
     [
-        (b"a,b\n1,2\n1,2,3\n", errors.InputError, "line 3: it has 3 cells, the columns are 2"),
+        (b"t,y,w\n1,2,3\n1,2,3,4\n", errors.InputError, "line 3: it has 4 cells, the columns are 3"),
         (b"a,a\n1,2\n", errors.InputError, "line 1: the column 'a' occurs twice"),
         (b'{"a": 1}\n{"a": \n', errors.NotJsonError, "line 2: it is not JSON"),
         (b'{"a": 1}\n[1]\n', errors.InputError, "line 2: it is a list"),
         (b'{"a": {"b": 1}, "a.b": 2}', errors.InputError, "line 1: the column 'a.b' occurs twice"),
-        (b"t,a\nyesterday,1\n", errors.InputError, "line 2: the time 'yesterday' is neither"),
-        (b"w,a\nheavy,1\n", errors.InputError, "line 2: the weight 'heavy' is not a number"),
+        (b"t,y,w\nyesterday,1,1\n", errors.InputError, "line 2: the time 'yesterday' is neither"),
+        (b"t,y,w\n1,1,heavy\n", errors.InputError, "line 2: the weight 'heavy' is not a number"),
     ],
 )
 def test_what_cannot_be_read(content, error, text):
