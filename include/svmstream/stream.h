@@ -97,7 +97,7 @@ typedef struct svs_evidence {
 
 /* One alert event. Strings are NUL-terminated and NULL where absent. */
 typedef struct svs_alert {
-    int64_t number;       /* of the event, from 1 without gaps */
+    int64_t number;       /* of the event, from 1 without gaps: a verdict takes one, too */
     int64_t alert;        /* of the alert; its open, updates and close share it */
     const char *kind;     /* novelty, quality or rule */
     const char *state;    /* open, update or close */
