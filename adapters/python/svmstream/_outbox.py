@@ -173,11 +173,12 @@ class Outbox:
     # ---- replies
 
     def _hear(self, event: Any) -> None:
-        code, reason = (ffi.string(text).decode("utf-8", "replace")
-                        for text in (event.code, event.reason))
         if event.kind == lib.SVS_OUTBOX_ACKED:
             self.later = None
-        elif event.kind == lib.SVS_OUTBOX_REFUSED:
+            return
+        code, reason = (ffi.string(text).decode("utf-8", "replace")
+                        for text in (event.code, event.reason))
+        if event.kind == lib.SVS_OUTBOX_REFUSED:
             self._refusals.append((event.first, event.last, event.count, code, reason))
         elif event.kind == lib.SVS_OUTBOX_LATER:
             self.later = (code, reason)
@@ -193,7 +194,8 @@ class Outbox:
 
     def reply(self, data: bytes, now: float) -> None:
         """Processes a reply: settles the rows that it answers for."""
-        self.note_given_up()
+        if self._refusals:
+            self.note_given_up()
         self._numbers.clear()
         check(lib.svs_outbox_reply(self._box, data, len(data), now, self._err), self._err)
         if self._next < self._end:
@@ -254,8 +256,10 @@ class Outbox:
         """With replay: the process may want earlier rows again, or have later ones; rows put so far
         are dropped.
         """
+        if not self._replay:
+            return
         wanted = self.wanted
-        if wanted == self._end or not self._replay:
+        if wanted == self._end:
             return
         known, before = self._end > 0 or self._next > 0, self._end
         text = ("the process wants row %d of %s next, and not row %d: it was started again "

@@ -29,6 +29,7 @@ from ._outbox import MovedError, Outbox, Result
 __all__ = ["Events", "MovedError", "Stream"]
 
 E = TypeVar("E", bound=wire.Event)
+READ_ROWS, READ_SECONDS = 16, 0.001  # sent, or passed, until replies are read again
 QUEUE = 10_000  # events that wait for a subscriber; what is beyond is lost, which `lost` counts
 
 
@@ -452,7 +453,7 @@ class Stream(Connection):
     def _many(self, source: Iterator[Union[bytes, errors.SvmstreamError]], batch: int,
               limit: int) -> Iterator[Union[wire.Score, errors.SvmstreamError]]:
         order: Deque[Union[int, errors.SvmstreamError]] = deque()
-        results, more = self._results, True
+        results, more, unread, read = self._results, True, 0, 0.0
         try:
             with self._lock:
                 self._ready()
@@ -465,14 +466,24 @@ class Stream(Connection):
                         link.begin()
                     while more and limit - len(order) >= batch:
                         more = self._fill(link, source, batch, order)
-                        if order and not self._open(order[0]):
-                            break
+                        # Replies are read several at once, unless the rows come slowly.
+                        unread, now = unread + batch, time.monotonic()
+                        if unread >= READ_ROWS or now - read > READ_SECONDS:
+                            unread, read = 0, now
+                            link.receive()
+                            if order and not self._open(order[0]):
+                                break
                     if order and self._open(order[0]):
                         self._until(link, lambda: not self._open(order[0]))
-                    while order and not self._open(order[0]):
-                        head = order.popleft()
-                        ready.append(cast(Result, results.pop(head)) if isinstance(head, int)
-                                     else head)
+                    while order:
+                        head = order[0]
+                        result = results[head] if isinstance(head, int) else head
+                        if result is None:
+                            break
+                        if isinstance(head, int):
+                            del results[head]
+                        ready.append(result)
+                        order.popleft()
                 yield from ready
         finally:
             for number in order:
@@ -485,19 +496,22 @@ class Stream(Connection):
     def _fill(self, link: Link, source: Iterator[Union[bytes, errors.SvmstreamError]], batch: int,
               order: Deque[Union[int, errors.SvmstreamError]]) -> bool:
         """Puts one batch and sends it. False: the rows have ended."""
-        put, begun = 0, time.monotonic()
+        put, begun, box, results = 0, time.monotonic(), link.box, self._results
         for row in source:
             if isinstance(row, errors.SvmstreamError):
                 order.append(row)
             else:
                 try:
-                    order.append(self._put(link, row, None))
+                    number = box.put(row) if box.moved is None else None
+                    if number is None:  # has to wait, or to raise
+                        number = self._put(link, row, None)
+                    results[number] = None
+                    order.append(number)
                 except errors.InputError as error:
                     order.append(error)
             put += 1
             if put >= batch:
                 link.send()
-                link.receive()
                 return True
             # A slow source: rows are not held back.
             if put & 15 == 0 and time.monotonic() - begun > 0.005:

@@ -12,7 +12,8 @@ attributes as well:
 from __future__ import annotations
 
 import importlib
-from typing import (Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Type,
+from collections.abc import Iterable, Mapping
+from typing import (TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Type,
                     Union, cast)
 
 import numpy as np
@@ -46,8 +47,13 @@ class Sample(NamedTuple):
 
 # ---- events
 
+if TYPE_CHECKING:
+    _Keys = Mapping[str, Any]
+else:
+    _Keys = Mapping
 
-class Event(Mapping[str, Any]):
+
+class Event(_Keys):
     """What a process published or replied: a mapping; `raw` is the dict, `topic` the topic or ''.
 
     Every key that is a name is an attribute too, unless Mapping has a method of this name
@@ -100,7 +106,8 @@ class Score(Event):
     def __init__(self, raw: Dict[str, Any], topic: str = "", payload: bytes = b"",
                  number: Optional[int] = None,
                  note: str = "") -> None:
-        super().__init__(raw, topic, payload)
+        # As Event's, written out: one is made for each row.
+        self.raw, self.topic, self.payload = raw, topic, payload
         self.number, self.note = number, note
 
     def __reduce__(self) -> Tuple[Any, ...]:
@@ -383,6 +390,8 @@ class RowPacker:
 
     def _x(self, x: Any) -> Tuple[Any, bool]:
         """(the features as msgpack takes them, is a value missing)"""
+        if type(x) is dict and self.missing is None:
+            return x, None in x.values()
         if not isinstance(x, (dict, list, tuple, np.ndarray)):
             if hasattr(x, "to_dict") and hasattr(x, "index"):  # a Series of pandas
                 x = {k: None if is_missing(v) else v for k, v in x.to_dict().items()}
@@ -441,11 +450,14 @@ class RowPacker:
             return
         columns = [_column(c, what, rows) for what,
                    c in (("y", y), ("id", id), ("ts", ts), ("w", w), ("key", key))]
+        plain, array = columns == [None] * len(columns), isinstance(table, np.ndarray)
         for item in table:
-            sample = _sample(item) if not isinstance(table, np.ndarray) else Sample(item)
-            given = [next(c) if c is not None else own for c, own in zip(columns, sample[1:])]
+            sample: Tuple[Any, ...] = Sample(item) if array else _sample(item)
+            if not plain:
+                sample = (sample[0], *(next(c) if c is not None else own
+                                       for c, own in zip(columns, sample[1:])))
             try:
-                yield self.row(sample.x, *given)
+                yield self.row(*sample)
             except errors.SvmstreamError as error:
                 yield error
 
@@ -520,8 +532,12 @@ def _endless(values: Iterable[Any], what: str) -> Iterator[Any]:
     raise errors.WrongDimensionError("%s ended before the rows" % what)
 
 
-def _sample(item: Any) -> Sample:
-    """A row of an iterable: x, (x, y), (x, y, {"id", "ts", "w", "key"}), or a Sample."""
+def _sample(item: Any) -> Tuple[Any, ...]:
+    """A row of an iterable, x, (x, y), (x, y, {"id", "ts", "w", "key"}) or a Sample, in the order
+    of a Sample's members.
+    """
+    if type(item) is tuple and len(item) == 2 and type(item[0]) is dict:  # the usual one
+        return item[0], item[1], None, None, None, None
     if isinstance(item, Sample):
         return item
     if type(item) is tuple and 2 <= len(item) <= 3 and (
