@@ -27,7 +27,25 @@ VERSION = re.compile(r'^#define SVS_VERSION "(.*)"', re.M)
 # Callbacks of the library that are written in Python: @ffi.def_extern() gives their bodies.
 CALLBACKS = """
 extern "Python" void svpy_outbox_event(void *user, const svs_outbox_event *event);
-extern "Python" void svpy_outbox_score(void *user, int64_t sample, const void *map, size_t size);
+struct svpy_outbox_user { void *handle; int64_t first; };
+void svpy_outbox_score(void *user, int64_t sample, const void *map, size_t size);
+"""
+# The scores of a reply follow each other: noting the number of the first in C spares a call of
+# Python, which takes the interpreter's lock, for each row.
+SOURCE = """
+#include "svmstream/svmstream.h"
+
+struct svpy_outbox_user {
+    void *handle;  /* of the Outbox */
+    int64_t first; /* number of the first score of the present reply, or -1 */
+};
+
+static void svpy_outbox_score(void *user, int64_t sample, const void *map, size_t size) {
+    struct svpy_outbox_user *u = user;
+    (void)map, (void)size;
+    if (u->first < 0)
+        u->first = sample;
+}
 """
 
 
@@ -155,7 +173,7 @@ def prepare(extension, folder):
     archive, include, libs = library()
     builder = FFI()
     builder.cdef(declarations(include))
-    builder.set_source(MODULE, '#include "svmstream/svmstream.h"\n')
+    builder.set_source(MODULE, SOURCE)
     source = os.path.join(folder, MODULE + ".c")
     os.makedirs(folder, exist_ok=True)
     with contextlib.redirect_stdout(None):  # it says whether the source changed

@@ -30,15 +30,11 @@ class MovedError(errors.SvmstreamError):
 
 
 def _event(user: Any, event: Any) -> None:
-    ffi.from_handle(user)._hear(event)
-
-
-def _score(user: Any, sample: int, _map: Any, _size: int) -> None:
-    ffi.from_handle(user)._numbers.append(sample)
+    ffi.from_handle(ffi.cast("struct svpy_outbox_user *", user).handle)._hear(event)
 
 
 ffi.def_extern(name="svpy_outbox_event")(_event)
-ffi.def_extern(name="svpy_outbox_score")(_score)
+_put, _LIMIT = lib.svs_outbox_put, lib.SVS_LIMIT
 
 
 class Outbox:
@@ -57,9 +53,11 @@ class Outbox:
         options.src, options.replay, options.release = name, replay, release
         options.samples, options.bytes = SAMPLES, BYTES
         options.message, options.batch = MESSAGE, BATCH
-        options.user = self._handle
+        self._user = ffi.new("struct svpy_outbox_user *", (self._handle, -1))
+        options.user = self._user
         options.window = 1_000_000  # the process's credit decides
-        options.tell, options.score = lib.svpy_outbox_event, lib.svpy_outbox_score
+        options.tell = lib.svpy_outbox_event
+        options.score = ffi.addressof(lib, "svpy_outbox_score")
         self._err = Error()
         self._box = lib.svs_outbox_new(options, self._err)
         if self._box == ffi.NULL:
@@ -68,7 +66,7 @@ class Outbox:
         self._figures = ffi.new("svs_outbox_figures *")
         self._settle, self._replay, self._src = settle, replay, src
         self._next = self._end = 0          # numbers of the rows that have no result yet
-        self._numbers: List[int] = []       # of the scores in the present reply
+        self._known = False                 # the next row put has the number _end
         self._refusals: List[Tuple[int, int, int, str, str]] = []
         self._given_up: Dict[int, errors.SvmstreamError] = {}
         self.later: Optional[Tuple[str, str]] = None  # (code, reason): nothing is taken for now
@@ -108,20 +106,20 @@ class Outbox:
         """The number of the row; None: full, or it is not known yet which row is wanted. Raises for
         a bad row.
         """
-        number = self.wanted
+        number = self._end if self._known else self.wanted
         if number < 0:
             return None
         if cursor is not None:
             data = cursor.encode() if isinstance(cursor, str) else bytes(cursor)
             check(lib.svs_outbox_cursor(self._box, data, len(data), self._err), self._err)
-        code = lib.svs_outbox_put(self._box, row, len(row), self._err)
-        if code == lib.SVS_LIMIT:
+        code = _put(self._box, row, len(row), self._err)
+        if code == _LIMIT:
             return None
         if code:
             lib.svs_outbox_cursor(self._box, ffi.NULL, 0, self._err)
             raise failure(self._err)
-        if number != self._end:  # the first one
-            self._next = number
+        if not self._known:  # the first one; later a reply alone moves it, which _follow sees
+            self._next, self._known = number, True
         self._end = number + 1
         return number
 
@@ -196,10 +194,10 @@ class Outbox:
         """Processes a reply: settles the rows that it answers for."""
         if self._refusals:
             self.note_given_up()
-        self._numbers.clear()
+        self._user.first = -1
         check(lib.svs_outbox_reply(self._box, data, len(data), now, self._err), self._err)
         if self._next < self._end:
-            if self._numbers or self._refusals:
+            if self._user.first >= 0 or self._refusals:
                 self._take_elements(wire.unpack(data))
             self._take_mark()
         self._follow()
@@ -210,11 +208,11 @@ class Outbox:
         elements = reply.get("scores")
         if not elements:
             return
-        if self._numbers:
-            base = self._numbers[0] - next(i for i, e in enumerate(elements) if "id" in e)
+        if self._user.first >= 0:
+            base = self._user.first - next(i for i, e in enumerate(elements) if "id" in e)
         else:
             base = self._refusals[-1][1] + 1 - len(elements)
-        settle, given_up = self._settle, self._given_up
+        settle, given_up, score = self._settle, self._given_up, wire.Score
         for number, element in enumerate(elements, base):
             if not self._next <= number < self._end:
                 continue
@@ -222,7 +220,7 @@ class Outbox:
                 self._settle_unknown()
             self._next = number + 1
             if "id" in element:
-                settle(number, wire.Score(element, "", b"", number))
+                settle(number, score(element, "", b"", number))
             elif "error" in element:
                 error = errors.by_code(element.get("code", ""), element["error"])
                 settle(number, given_up.pop(number, error))

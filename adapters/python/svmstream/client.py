@@ -455,8 +455,10 @@ class Stream(Connection):
         order: Deque[Union[int, errors.SvmstreamError]] = deque()
         results, more, unread, read = self._results, True, 0, 0.0
         try:
+            # Nothing can be sent before: a slow source would hold up its first row.
             with self._lock:
-                self._ready()
+                link = self._ready()
+                self._until(link, lambda: bool(link.box.status().greeted))
             while more or order:
                 ready: List[Result] = []
                 with self._lock:

@@ -27,6 +27,7 @@ __all__ = ["Alert", "BankEvent", "ErrorEvent", "Event", "ModelEvent", "Sample", 
 
 msgpack: Any = importlib.import_module("msgpack")  # it has no types
 
+_UNPACKABLE = (errors.SvmstreamError, OverflowError, TypeError, ValueError)
 FLOAT32, FLOAT64 = 1, 2  # ext types of packed numbers
 
 
@@ -451,7 +452,20 @@ class RowPacker:
         columns = [_column(c, what, rows) for what,
                    c in (("y", y), ("id", id), ("ts", ts), ("w", w), ("key", key))]
         plain, array = columns == [None] * len(columns), isinstance(table, np.ndarray)
+        usual, pack = plain and self.missing is None, self._packer.pack
         for item in table:
+            # The usual one, (dict, label) without gaps, by the shortest way; `row` says what is
+            # wrong with it.
+            if usual and type(item) is tuple and len(item) == 2 and type(item[0]) is dict:
+                x, label = item
+                try:
+                    gaps = label is None or None in x.values()
+                    row = b"" if gaps else pack({"x": x, "y": label})
+                except _UNPACKABLE:
+                    row = b""
+                if row:
+                    yield row
+                    continue
             sample: Tuple[Any, ...] = Sample(item) if array else _sample(item)
             if not plain:
                 sample = (sample[0], *(next(c) if c is not None else own
@@ -536,8 +550,6 @@ def _sample(item: Any) -> Tuple[Any, ...]:
     """A row of an iterable, x, (x, y), (x, y, {"id", "ts", "w", "key"}) or a Sample, in the order
     of a Sample's members.
     """
-    if type(item) is tuple and len(item) == 2 and type(item[0]) is dict:  # the usual one
-        return item[0], item[1], None, None, None, None
     if isinstance(item, Sample):
         return item
     if type(item) is tuple and 2 <= len(item) <= 3 and (

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -15,7 +16,7 @@ import zmq
 from process import Process, rows
 
 import svmstream
-from svmstream import Stream, errors
+from svmstream import Stream, errors, wire
 from svmstream.wire import Sample, Score
 
 
@@ -124,6 +125,39 @@ def test_many_forms(stream):
                  lambda: stream.send_many((x for x, _ in sent), (y for _, y in sent), batch=3)):
         stream.command("reset")
         assert [s.scores for s in form()] == first
+
+
+def test_dicts_with_labels_are_what_rows_of_their_own_are(stream):
+    """The shortest way to pack a row, and `Sample`, agree: also about gaps and what is wrong."""
+    sent = [({"a": 1.5, "b": 2}, 0), ({"a": None, "b": "x"}, 1), ({"a": object()}, 1), ({}, 0),
+            ({"a": 1 << 70}, 0), ({"a": 1.0}, 1 << 70), ({"a": 1.0}, None),
+            ({"a": np.float32(2)}, 1), ({"\udc80": 1.0}, 1), ({"a": 1.0}, np.int64(1))]
+    packer = wire.RowPacker()
+    ours = list(packer.rows(sent))
+    theirs = list(packer.rows([Sample(x, y) for x, y in sent]))
+    assert [r if isinstance(r, bytes) else (type(r), str(r)) for r in ours] == [
+        r if isinstance(r, bytes) else (type(r), str(r)) for r in theirs]
+    assert sum(isinstance(r, bytes) for r in ours) == 6
+
+
+def test_many_from_a_slow_source(run, stream):
+    """Rows of a source that is slower than the process: their scores do not wait for more rows."""
+    read, ahead = 0, []
+
+    def slow():
+        nonlocal read
+        with Stream(run.ctl) as other:
+            for x, y in rows(40):
+                time.sleep(0.002)  # its pace
+                for _ in range(10_000):
+                    if other.status().seen - stream.before >= read:
+                        break
+                read += 1
+                yield x, y
+
+    for i, score in enumerate(stream.send_many(slow(), batch=1)):
+        ahead.append(read - i)
+    assert len(ahead) == 40 and max(ahead) <= 8
 
 
 def test_a_refused_row_is_in_its_place(stream):
