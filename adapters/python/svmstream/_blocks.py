@@ -6,15 +6,15 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 
 from . import _archive, _matrix, _rows, errors
-from ._labels import NONE, LabelBlock, targets
-from ._library import failure, ffi, fill_id, from_value, lib
-from ._saving import Saved
+from ._labels import LabelBlock, targets
+from ._library import failure, ffi, fill_id, lib
+from ._single import Single
 from ._warning import warn
 
 _NULL = ffi.NULL
 
 
-class Blocks(Saved):
+class Blocks(Single):
     """Learns and scores blocks, for scikit-learn's and River's methods for many rows."""
 
     __slots__ = ()

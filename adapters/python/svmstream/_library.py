@@ -5,7 +5,7 @@ alive."""
 from __future__ import annotations
 
 import operator
-from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, List, Mapping, Optional, Tuple, Union
 
 from . import errors
 from ._native import ffi, lib

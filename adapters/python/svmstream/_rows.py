@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 import struct
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping, Optional, Sequence, Union
 
 from . import errors
-from ._estimator import Estimator, available
+from ._estimator import Estimator
 from ._labels import plain
 from ._library import lib, setting_text
 
