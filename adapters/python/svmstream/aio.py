@@ -23,9 +23,11 @@ from typing import (Any, AsyncIterable, AsyncIterator, Callable, Deque, Dict, It
 import zmq
 
 from . import errors, wire
-from ._link import Link, Steps, find
+from ._connection import Connection
+from ._events import Subscription, topics
+from ._find import find
+from ._link import Link, Steps
 from ._outbox import Result
-from .client import Connection, Subscription, topics
 
 __all__ = ["AsyncEvents", "AsyncStream"]
 
@@ -36,8 +38,8 @@ async def wait(sockets: Sequence[Any], seconds: float,
                wake: Optional[asyncio.Event] = None) -> None:
     """Until one of the sockets has a message, `wake` is set, or the time is over.
 
-    A descriptor of ZeroMQ reports that something has changed, not what: each time the sockets
-    themselves are asked.
+    A descriptor of ZeroMQ becomes readable when something has changed, not when a message is there:
+    the state of each socket is read every time.
     """
     loop = asyncio.get_running_loop()
     event = wake or asyncio.Event()
