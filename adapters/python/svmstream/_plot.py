@@ -15,6 +15,7 @@ WIDTH, LEFT, RIGHT = 760, 56, 20
 TOP, HEIGHT, GAP, LOWER = 34, 190, 30, 80
 MODEL, ALERT, SURPRISE = "#3b82c4", "#d64545", "#a07a1f"
 DOTS_MAX = 500
+LISTED_MAX = 50  # alerts in words
 POINTS_MAX = 130  # of a line: with more a noisy stream is a band
 SEVERITIES = {"notice": 3, "warning": 4, "serious": 5}  # radius of the dot
 
@@ -57,7 +58,7 @@ def _quality(
     frequent = "mean" if measure == "rmse" else "most frequent class"
     names = (
         ("no_change", "same as before", 'opacity=".45" stroke-dasharray="5 3"'),
-        ("frequent", frequent, 'opacity=".45" stroke-dasharray="1 3"'),
+        ("frequent", frequent, 'opacity=".8" stroke-dasharray="1 3"'),
         ("model", "model", 'stroke-width="2"'),
     )
     x = float(LEFT)
@@ -171,6 +172,16 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
     return lambda v: start + (v - low) / span * (end - start)
 
 
-def page(table: str, plot: Optional[str]) -> str:
-    """The table and the plot as a piece of HTML, for a notebook."""
-    return '<div><pre style="line-height:1.25">%s</pre>%s</div>' % (html.escape(table), plot or "")
+def page(table: str, plot: Optional[str], dots: Sequence[Dot]) -> str:
+    """The table, the plot and the newest alerts as a piece of HTML, for a notebook."""
+    parts = ['<pre style="line-height:1.25">%s</pre>' % html.escape(table), plot or ""]
+    if dots:
+        lines = ["row %6d  %s" % (row, text) for row, _, text in dots[-LISTED_MAX:]]
+        summary = "%d alert%s opened" % (len(dots), "" if len(dots) == 1 else "s")
+        if len(dots) > LISTED_MAX:
+            summary += ", the last %d of them" % LISTED_MAX
+        parts.append(
+            '<details><summary>%s</summary><pre style="line-height:1.25;white-space:pre-wrap">%s'
+            "</pre></details>" % (summary, html.escape("\n".join(lines)))
+        )
+    return "<div>%s</div>" % "".join(parts)

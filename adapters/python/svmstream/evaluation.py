@@ -92,16 +92,18 @@ class Evaluation:
         >>> plot[:4]
         '<svg'
         """
-        dots = [
+        title = "%s: %s over %s rows" % (self._name, self._measure, format(self.rows, ","))
+        return _plot.svg(self.curve, self._dots(), self._measure, title)
+
+    def _dots(self) -> List[_plot.Dot]:
+        return [
             (row, str(getattr(alert, "severity", "") or ""), str(getattr(alert, "text", alert)))
             for row, alert in self.alerts
             if getattr(alert, "state", "open") == "open"
         ]
-        title = "%s: %s over %s rows" % (self._name, self._measure, format(self.rows, ","))
-        return _plot.svg(self.curve, dots, self._measure, title)
 
     def _repr_html_(self) -> str:
-        return _plot.page(str(self), self.svg() if self.curve else None)
+        return _plot.page(str(self), self.svg() if self.curve else None, self._dots())
 
 
 def evaluate(

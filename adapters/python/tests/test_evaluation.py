@@ -207,6 +207,7 @@ def test_the_page_is_escaped_and_needs_nothing_else():
     )
     dots = [c for c in plot.iter(SVG + "circle") if c.find(SVG + "title") is not None]
     assert [d.find(SVG + "title").text for d in dots] == ["row 51: " + Novel.evil]
+    assert "1 alert opened" in page and page.count(html.escape(Novel.evil)) > 2
     assert not re.search(
         r'(?:fill|stroke)="(?:black|white|#000|#fff)', page
     ), "light and dark pages"
