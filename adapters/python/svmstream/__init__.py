@@ -79,7 +79,18 @@ if TYPE_CHECKING:
     from .client import Stream
     from .model import Model
 
-__all__ = ["ALSVM", "AsyncStream", "Auto", "Model", "Monitor", "Novelty", "Stream", "datasets", "errors", "evaluate"]
+__all__ = [
+    "ALSVM",
+    "AsyncStream",
+    "Auto",
+    "Model",
+    "Monitor",
+    "Novelty",
+    "Stream",
+    "datasets",
+    "errors",
+    "evaluate",
+]
 __version__: str = _ffi.string(_lib.svs_version()).decode()
 
 # The learners need neither pyzmq nor msgpack: what does is imported at its first use.

@@ -117,7 +117,7 @@ def unpack(data: Any) -> Tuple[Dict[str, Any], bytes]:
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError,
             RecursionError) as error:
         raise errors.DamagedError(
-            "the bytes of this learner are damaged: their checksum is right, but what they hold "
-            "is none (%s: %.100s)" % (type(error).__name__, error)
+            "the bytes of this learner are damaged: their checksum is right, but they hold no "
+            "learner (%s: %.100s)" % (type(error).__name__, error)
         ) from error
     return about, rest[end:]

@@ -90,13 +90,14 @@ class Connection:
             box.free()
             raise
 
-    def _ask(self, op: str, keys: Mapping[str, Any], timeout: Optional[float] = None) -> Steps:
+    def _request(self, op: str, keys: Mapping[str, Any], timeout: Optional[float] = None) -> Steps:
         self._address("ctl")
         assert self._control is not None
         request = {"op": op}
         request.update((k[:-1] if k.endswith("_") else k, v) for k, v in keys.items()
                        if v is not None)
-        return self._control.ask(wire.pack(request), self._timeout if timeout is None else timeout)
+        seconds = self._timeout if timeout is None else timeout
+        return self._control.request(wire.pack(request), seconds)
 
     def _found(self, addresses: Dict[str, Dict[str, Any]]) -> None:
         self._addresses = addresses

@@ -1,4 +1,4 @@
-"""What scikit-learn and River ask a learner about itself: its kind, its tags, its fitted state.
+"""What scikit-learn and River read of a learner itself: its kind, its tags, its fitted state.
 
 Neither is imported. `available` hides methods that the task does not have, as scikit-learn expects
 of a regressor."""
@@ -76,7 +76,7 @@ class Contract(Blocks):
 
     def __sklearn_tags__(
         self,
-    ) -> Any:  # scikit-learn from 1.6 on, which has imported its part when it asks
+    ) -> Any:  # of scikit-learn from 1.6 on, which has imported its part by then
         utils: Any = sys.modules["sklearn.utils"]
         regress = self.task == "regress"
         return utils.Tags(

@@ -135,8 +135,8 @@ class Estimator(Contract):
     @available("regress")
     def predict_interval_one(self, x: Any) -> Optional[Tuple[float, float]]:
         """(low, high): the interval that holds the number with the probability of the setting
-        `interval` (0.9); None
-        while it is not known."""
+        `interval` (0.9); None while it is not known.
+        """
         with self._lock:
             out = self._score(x).prediction
             return (out.low, out.high) if out.ranged else None

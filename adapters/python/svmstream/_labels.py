@@ -1,8 +1,7 @@
 """Labels: what a user calls a class, and the integer or string that it is in the library.
 
-The library knows classes as integers and strings: True, 1.0 and numpy.int64(1) are its class 1. The
-object by which a
-class was first named is what predictions return."""
+The library knows classes as integers and strings: True, 1.0 and numpy.int64(1) are its class 1. A
+prediction is the object by which its class was first named."""
 from __future__ import annotations
 
 import math
@@ -55,9 +54,8 @@ class Labels:
     """The labels of one learner. Its owner locks it."""
 
     def __init__(self) -> None:
-        self.cells: Dict[
-            Any, Any
-        ] = {}  # label -> svs_value; labels that are equal (1, True, 1.0) share one
+        # label -> svs_value; labels that are equal (1, True, 1.0) share one
+        self.cells: Dict[Any, Any] = {}
         self._texts: Dict[Any, Any] = {}  # label -> what its svs_value points to
         self._own: Dict[Any, Any] = {}  # int or str of the library -> label as it was first given
         self.of_objects = False  # some came in an array of objects, so predictions are one too

@@ -123,13 +123,13 @@ class Control:
         self._context, self.address, self._identity = context, address, identity
         self._dialer: Optional[Dialer] = None
 
-    def ask(self, request: bytes, timeout: float) -> Steps:
+    def request(self, message: bytes, timeout: float) -> Steps:
         """Steps that return the reply's map, or raise the error that it states."""
         dialer = self._dialer or Dialer(self._context, zmq.DEALER, self.address, self._identity)
         self._dialer = None  # kept only if the exchange is complete, also where a task is cancelled
         end = time.monotonic() + timeout
         try:
-            dialer.socket.send(request, zmq.NOBLOCK)
+            dialer.socket.send(message, zmq.NOBLOCK)
             while True:
                 dialer.look()
                 try:

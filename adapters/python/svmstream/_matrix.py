@@ -208,8 +208,8 @@ def check_finite(x: Any, nan: bool) -> None:
 
 def _frame(X: Any) -> Matrix:
     """A DataFrame, of any library that has columns, dtypes and to_numpy. NaN, None and NA in it are
-    missing values;
-    columns of strings or categories are words."""
+    missing values; columns of strings or categories are words.
+    """
     columns = list(X.columns)
     n, d = len(X), len(columns)
     if n == 0 or d == 0:

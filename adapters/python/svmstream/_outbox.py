@@ -30,7 +30,7 @@ class MovedError(errors.SvmstreamError):
 
 
 def _event(user: Any, event: Any) -> None:
-    ffi.from_handle(ffi.cast("struct svpy_outbox_user *", user).handle)._hear(event)
+    ffi.from_handle(ffi.cast("struct svpy_outbox_user *", user).handle)._take_event(event)
 
 
 ffi.def_extern(name="svpy_outbox_event")(_event)
@@ -170,7 +170,7 @@ class Outbox:
 
     # ---- replies
 
-    def _hear(self, event: Any) -> None:
+    def _take_event(self, event: Any) -> None:
         if event.kind == lib.SVS_OUTBOX_ACKED:
             self.later = None
             return

@@ -133,7 +133,7 @@ class AsyncStream(Connection):
         self._closed = True  # until there is something to close
         super().__init__(address, **options)
         self._opening: Optional[asyncio.Lock] = None
-        self._asking: Optional[asyncio.Lock] = None
+        self._requesting: Optional[asyncio.Lock] = None
         self._wake: Optional[asyncio.Event] = None
         self._moved: Optional[asyncio.Event] = None
         self._pump_task: Optional["asyncio.Task[None]"] = None
@@ -146,7 +146,7 @@ class AsyncStream(Connection):
         """Finds the addresses of the process."""
         self._check()
         if self._opening is None:  # made here, where a loop runs
-            self._opening, self._asking = asyncio.Lock(), asyncio.Lock()
+            self._opening, self._requesting = asyncio.Lock(), asyncio.Lock()
             self._wake = asyncio.Event()
         async with self._opening:
             self._check()
@@ -201,7 +201,7 @@ class AsyncStream(Connection):
             future.set_result(result)
 
     def _fail(self, error: BaseException) -> None:
-        """Everyone who waits gets the error; rows stay in the outbox."""
+        """Every caller that waits gets the error; rows stay in the outbox."""
         results, self._results = self._results, {}
         watchers, self._watchers = self._watchers, []
         waiting: List[Any] = [*results.values(), *(future for _, future in watchers)]
@@ -393,7 +393,7 @@ class AsyncStream(Connection):
 
     def scores(self, *, timeout: Optional[float] = None,
                key: Union[None, int, str] = None) -> AsyncEvents[wire.Score]:
-        """The scores of all rows, whoever sent them."""
+        """The scores of all rows, of every producer."""
         return AsyncEvents(self, ("score",), timeout, key)
 
     def models(self, *, timeout: Optional[float] = None,
@@ -412,10 +412,10 @@ class AsyncStream(Connection):
                       **keys: Any) -> Dict[str, Any]:
         """Sends any request and returns its reply; see `Stream.command`."""
         await self.open()
-        assert self._asking is not None
-        async with self._asking:
+        assert self._requesting is not None
+        async with self._requesting:
             self._check()
-            return cast(Dict[str, Any], await drive(self._ask(op, keys, timeout)))
+            return cast(Dict[str, Any], await drive(self._request(op, keys, timeout)))
 
     async def status(self, key: Union[None, int, str] = None) -> wire.Status:
         """Counters, quality and figures of the process, or of one key."""

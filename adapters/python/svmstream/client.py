@@ -379,7 +379,7 @@ class Stream(Connection):
 
     def scores(self, *, timeout: Optional[float] = None,
                key: Union[None, int, str] = None) -> Events[wire.Score]:
-        """The scores of all rows, whoever sent them; see `events`."""
+        """The scores of all rows, of every producer; see `events`."""
         return cast("Events[wire.Score]", self._subscribe(("score",), timeout, key))
 
     def models(self, *, timeout: Optional[float] = None,
@@ -406,7 +406,7 @@ class Stream(Connection):
         """
         with self._lock:
             self._check()
-            return cast(Dict[str, Any], drive(self._ask(op, keys, timeout)))
+            return cast(Dict[str, Any], drive(self._request(op, keys, timeout)))
 
     def status(self, key: Union[None, int, str] = None) -> wire.Status:
         """Counters, quality and figures of the process, or of one key."""

@@ -102,7 +102,7 @@ def rows(
     ignore      columns to leave out
     categories  columns whose cells are words even where they look like numbers
 
-    `more` is a dict with those of the keys "ts", "id" and "w" that were asked for: the further
+    `more` is a dict with the keys "ts", "id" and "w", as far as they are named: the further
     arguments of `step` and `learn_one`. Values of x are float, str or None (missing). An integral
     label is an int.
 

@@ -235,7 +235,7 @@ class SettingError(InputError):
     code = "setting"
 
 
-# ---- what is asked for is not there
+# ---- what does not exist
 
 
 class UnknownIdError(SvmstreamError, KeyError):
@@ -317,7 +317,7 @@ class NumericError(SvmstreamError, ArithmeticError):
 
 
 class NotAllowedError(SvmstreamError, PermissionError):
-    """The key is not listed, or lacks the role for what is asked for."""
+    """The key is not listed, or lacks the role that the request needs."""
 
     code = "not_allowed"
 

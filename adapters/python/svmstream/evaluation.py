@@ -124,7 +124,7 @@ def evaluate(
             `predict_one` and `learn_one`
     limit   at most this many rows
     every   rows from point to point of the curve; by default at most 400 points
-    task    "classify" or "regress" of a model of another library that does not tell
+    task    "classify" or "regress" of a model of another library that does not state it
 
     A row that the model refuses is counted and passed over, as in `svmstream eval`; a warning
     states the first one. Rows that lack memory, and any other error, end the evaluation with that

@@ -114,9 +114,9 @@ class Auto(Estimator):
 
     Parameters
         task: "classify" or "regress"
-        missing: None (a None in a dict and NaN in a DataFrame is replaced by the column's mean, NaN
-            in arrays and dicts is refused), or, and then for NaN too,
-            "mean", "carry", "zero", "drop" or "refuse"
+        missing: what happens to missing values, NaN included: "mean", "carry", "zero", "drop" or
+            "refuse". None: the column's mean takes the place of None in a dict and of NaN in a
+            DataFrame, and NaN in arrays and dicts is refused
         categories: columns of names that look like numbers
         prices: {class: price of missing it} or {(truth, decision): price}; predictions then have
             the least expected price

@@ -34,8 +34,8 @@ FLOAT32, FLOAT64 = 1, 2  # ext types of packed numbers
 class Sample(NamedTuple):
     """A row with all that may go with it, for `send_many`.
 
-    `ts` is in seconds since 1970, or a datetime (UTC if it names no zone); `w` a weight above 0; `key` selects the model of a
-    stream with keys.
+    `ts` is in seconds since 1970, or a datetime (UTC if it names no zone); `w` a weight above 0;
+    `key` selects the model of a stream with keys.
     """
 
     x: Any
