@@ -68,10 +68,13 @@ class Subscription(Generic[E]):
         self._dialer.look()
         while True:
             try:
-                topic, payload = self._dialer.socket.recv_multipart(zmq.NOBLOCK)
+                frames = self._dialer.socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return None
-            event = wire.event(topic, payload)
+            if len(frames) != 2:
+                raise errors.FileError("%s: what publishes there is not svmstream: a message has "
+                                       "%d frames" % (self._dialer.address, len(frames)))
+            event = wire.event(*frames)
             if self._losses.newer(event):
                 return cast(E, event)
 

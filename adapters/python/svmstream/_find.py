@@ -8,7 +8,7 @@ import zmq
 
 from . import errors, wire
 from ._curve import Identity
-from ._link import Dialer, Steps
+from ._link import Dialer, Steps, refusal
 
 DEFAULT_PORTS = {"in": 5555, "out": 5556, "ctl": 5557}
 
@@ -44,7 +44,13 @@ def _reached(addresses: Dict[str, Any], ctl: str) -> Dict[str, Dict[str, Any]]:
     """The addresses of a status, with the host under which `ctl` was reached in the place of `*`.
     """
     host = _split(ctl)[0] if ctl.startswith("tcp://") else "*"
-    found = {key: dict(entry) for key, entry in addresses.items()}
+    try:
+        found = {str(key): dict(entry) for key, entry in addresses.items()}
+        if not all(isinstance(e.get("address"), (str, type(None))) for e in found.values()):
+            raise TypeError("an address is a string")
+    except (AttributeError, TypeError, ValueError):
+        raise errors.FileError("%s: what answers there is not svmstream: its addresses are %.80r"
+                               % (ctl, addresses)) from None
     for entry in found.values():
         if entry.get("address"):
             entry["address"] = entry["address"].replace("tcp://*:", "tcp://%s:" % host)
@@ -69,13 +75,9 @@ def find(context: Any, address: str, identity: Optional[Identity], timeout: floa
             for dialer in dialers:
                 dialer.look()
                 try:
-                    reply = wire.unpack(dialer.socket.recv_multipart(zmq.NOBLOCK)[-1])
+                    reply = wire.unpack_map(dialer.socket.recv_multipart(zmq.NOBLOCK)[-1],
+                                            dialer.address)
                 except zmq.Again:
-                    continue
-                except Exception:  # noqa: BLE001: whatever it is, it is no msgpack
-                    raise errors.FileError("%s: what answers there is not svmstream"
-                                           % dialer.address) from None
-                if not isinstance(reply, dict):
                     continue
                 if "addresses" in reply:
                     entries = _reached(reply["addresses"], dialer.address)
@@ -88,8 +90,7 @@ def find(context: Any, address: str, identity: Optional[Identity], timeout: floa
                 elif reply.get("code") == "unknown_op" and dialer is dialers[0]:
                     only_in = True
                 elif "error" in reply and dialer is dialers[0]:
-                    raise errors.by_code(reply.get("code", ""), "%s: %s"
-                                         % (dialer.address, reply["error"]))
+                    raise refusal(reply, "%s: " % dialer.address)
             passed = time.monotonic() - begin
             if only_in and passed > min(1.0, timeout):
                 return {"in": {"address": tried[0], "mode": "router"}}

@@ -29,6 +29,12 @@ AT_ONCE = int(zmq.NOBLOCK)
 _names = itertools.count()
 
 
+def refusal(reply: Dict[Any, Any], prefix: str = "") -> errors.SvmstreamError:
+    """The exception of a reply with `error`."""
+    code = reply.get("code")
+    return errors.by_code(code if isinstance(code, str) else "", prefix + str(reply["error"]))
+
+
 class Dialer:
     """A connected socket with a monitor: how far did its connection ever get?"""
 
@@ -133,7 +139,8 @@ class Control:
             while True:
                 dialer.look()
                 try:
-                    reply = wire.unpack(dialer.socket.recv_multipart(zmq.NOBLOCK)[-1])
+                    reply = wire.unpack_map(dialer.socket.recv_multipart(zmq.NOBLOCK)[-1],
+                                            self.address)
                     break
                 except zmq.Again:
                     pass
@@ -147,10 +154,8 @@ class Control:
         finally:
             if self._dialer is not dialer:
                 dialer.close()
-        if not isinstance(reply, dict):
-            raise errors.FileError("%s: what answers there is not svmstream" % self.address)
         if "error" in reply:
-            raise errors.by_code(reply.get("code", ""), reply["error"])
+            raise refusal(reply)
         return reply
 
     def close(self) -> None:

@@ -30,7 +30,19 @@ class MovedError(errors.SvmstreamError):
 
 
 def _event(user: Any, event: Any) -> None:
-    ffi.from_handle(ffi.cast("struct svpy_outbox_user *", user).handle)._take_event(event)
+    box = ffi.from_handle(ffi.cast("struct svpy_outbox_user *", user).handle)
+    _whole(box, lambda who: who._take_event(event))
+
+
+def _whole(box: "Outbox", note: Callable[["Outbox"], None]) -> None:
+    """A report of C, in spite of Ctrl-C, which no exception can take through C: it is kept for
+    `_interrupted`. A report that is noted twice does no harm.
+    """
+    while True:
+        try:
+            return note(box)
+        except KeyboardInterrupt as interrupt:
+            box.interrupt = interrupt
 
 
 ffi.def_extern(name="svpy_outbox_event")(_event)
@@ -72,6 +84,7 @@ class Outbox:
         self.later: Optional[Tuple[str, str]] = None  # (code, reason): nothing is taken for now
         self.losses: List[str] = []  # sentences about rows that a process no longer has
         self.moved: Optional[MovedError] = None
+        self.interrupt: Optional[KeyboardInterrupt] = None  # Ctrl-C during a report of C
         if columns:
             texts = [c_text(c, "the column") for c in columns]
             check(lib.svs_outbox_columns(self._box, ffi.new("char *[]", texts), len(texts),
@@ -129,9 +142,14 @@ class Outbox:
         """The bytes to send now, valid until the next call, or None. `sent` follows when the socket
         has them.
         """
-        if lib.svs_outbox_frame(self._box, now, self._bytes, self._size):
-            return ffi.buffer(self._bytes[0], self._size[0])
-        return None
+        found = lib.svs_outbox_frame(self._box, now, self._bytes, self._size)
+        self._interrupted()
+        return ffi.buffer(self._bytes[0], self._size[0]) if found else None
+
+    def _interrupted(self) -> None:
+        interrupt, self.interrupt = self.interrupt, None
+        if interrupt is not None:
+            raise interrupt
 
     def sent(self, now: float) -> None:
         lib.svs_outbox_sent(self._box, now)
@@ -196,12 +214,20 @@ class Outbox:
             self.note_given_up()
         self._user.first = -1
         check(lib.svs_outbox_reply(self._box, data, len(data), now, self._err), self._err)
+        strange: Optional[Exception] = None
         if self._next < self._end:
             if self._user.first >= 0 or self._refusals:
-                self._take_elements(wire.unpack(data))
+                try:
+                    self._take_elements(wire.unpack_map(data, "a reply"))
+                except (AttributeError, LookupError, StopIteration, TypeError, ValueError,
+                        errors.FileError) as reason:
+                    strange = reason  # the outbox takes the rows for answered all the same
             self._take_mark()
         self._follow()
         self._refusals.clear()
+        self._interrupted()
+        if strange is not None:
+            raise errors.NotMsgpackError("a reply whose scores are none: %s" % strange)
 
     def _take_elements(self, reply: Dict[str, Any]) -> None:
         """Results that the reply has for each of its rows."""

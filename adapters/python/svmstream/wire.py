@@ -282,14 +282,31 @@ def _extension(code: int, data: bytes) -> Any:
 
 
 def unpack(data: Any) -> Any:
-    """The object of a message of the process."""
-    return msgpack.unpackb(data, strict_map_key=False, ext_hook=_extension)
+    """The object of a message of the process. Raises FileError for bytes that are no message."""
+    try:
+        return msgpack.unpackb(data, strict_map_key=False, ext_hook=_extension)
+    except (ValueError, TypeError, RecursionError) as reason:
+        raise errors.FileError("these bytes are no message of svmstream: %s"
+                               % (str(reason) or type(reason).__name__)) from None
+
+
+def unpack_map(data: Any, source: str) -> Dict[str, Any]:
+    """As `unpack`, of a message that is a map. `source`: where it came from, for the error."""
+    try:
+        message = unpack(data)
+    except errors.FileError as reason:
+        raise errors.FileError("%s: what answers there is not svmstream: %s"
+                               % (source, reason)) from None
+    if not isinstance(message, dict):
+        raise errors.FileError("%s: what answers there is not svmstream" % source)
+    return message
 
 
 def event(topic: bytes, payload: bytes) -> Event:
     """The typed event of two frames."""
     name = topic.decode("utf-8", "replace")
-    return KINDS.get(name.partition(".")[0], Event)(unpack(payload), name, payload)
+    return KINDS.get(name.partition(".")[0], Event)(unpack_map(payload, name or "an event"), name,
+                                                    payload)
 
 
 class Losses:
@@ -304,6 +321,9 @@ class Losses:
     def newer(self, event: Event) -> bool:
         """False: a repetition of a retained event, which a subscriber ignores."""
         epoch, seq = event.raw.get("epoch", 0), event.raw.get("seq", 0)
+        if type(epoch) is not int or type(seq) is not int:
+            raise errors.FileError("%s: an event whose epoch and seq are no integers is not one of "
+                                   "svmstream" % event.topic)
         last = self._last.get(event.topic)
         if last is not None and last[0] == epoch:
             if seq <= last[1]:
