@@ -189,6 +189,9 @@ typedef struct svs_block {
     const double *weight;   /* n, >= 0; a row of weight 0 is passed over */
     const double *ts;       /* n, seconds since 1970, NAN = none */
     const svs_value *ids;   /* n */
+    int64_t first, most;    /* only rows first to first + most - 1 are learned or scored; most 0 = to the
+                               last. A caller with other work between the parts of a long block begins with
+                               first 0, which checks all n, and goes on at *row with the same block */
 } svs_block;
 
 /* Where the results of a block go. Members that are NULL are not wanted. A row without the result has -1 or
@@ -208,8 +211,8 @@ typedef struct svs_results {
  * first: after a refusal nothing was learned, and *row (may be NULL) is the number of the row, from 0. Only
  * SVS_NO_MEMORY and refusals that depend on earlier rows of the same block (SVS_OUTLIER; SVS_LIMIT of classes
  * given in `y`, or of features for novel words) can come later: then the rows before *row were learned. A
- * number beyond 1e100 is refused in a block, though svs_stream_step may clip it as an outlier. Alerts:
- * svs_stream_alerts. Codes of svs_stream_step. */
+ * number beyond 1e100 is refused in a block, though svs_stream_step may clip it as an outlier. On success
+ * *row is the number after the last row learned. Alerts: svs_stream_alerts. Codes of svs_stream_step. */
 SVS_API svs_code svs_stream_learn_block(svs_stream *s, const svs_block *b, svs_results *out, int64_t *row,
                                         svs_error *err);
 

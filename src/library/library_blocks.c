@@ -48,6 +48,8 @@ static svs_code library_check_form(svs_stream *s, const svs_block *b, const svs_
                                    svs_error *err) {
     if (b->n < 0 || b->stride < b->d)
         return svi_fail(err, SVS_INVALID, "a block has n >= 0 rows at a stride of at least d values");
+    if (b->first < 0 || b->first > b->n || b->most < 0)
+        return svi_fail(err, SVS_INVALID, "the part of a block begins at 0 to n, with most >= 0 rows");
     if (b->words && !b->names)
         return svi_fail(err, SVS_INVALID, "words need the names of their columns");
     if (b->n > 0 && !b->x == !b->x32)
@@ -72,20 +74,28 @@ static svs_code library_begin_block(svs_stream *s, const svs_block *b, const svs
     *row = 0;
     SVI_TRY(library_check_form(s, b, out, err));
     SVI_TRY(svi_library_name(s, b->names, b->d, err));
-    SVI_TRY(svi_library_check_block(s, b, learns, row, err));
-    for (int64_t i = 0; out && i < b->n; i++)
-        svi_library_clear_row(out, i);
+    if (b->first == 0) { /* later parts were checked with the first one */
+        SVI_TRY(svi_library_check_block(s, b, learns, row, err));
+        for (int64_t i = 0; out && i < b->n; i++)
+            svi_library_clear_row(out, i);
+    }
     *row = 0;
     return SVS_OK;
 }
 
 /* ---- learn and score */
 
+/* The row after the last one of the part. */
+static int64_t library_block_end(const svs_block *b) {
+    return b->most > 0 && b->most < b->n - b->first ? b->first + b->most : b->n;
+}
+
 static svs_code library_learn_rows(svs_stream *s, const svs_block *b, int64_t *row, svs_error *err) {
     svi_engine *alone =
         svi_settings_keyed(svi_stream_settings(s->stream)) ? NULL : svi_stream_root(s->stream);
     double clock = svi_arrival_clock_now(&s->clock);
-    for (*row = 0; *row < b->n; ++*row) {
+    const int64_t end = library_block_end(b);
+    for (*row = b->first; *row < end; ++*row) {
         struct svi_message m;
         if (svi_library_passes_over(b, *row))
             continue;
@@ -138,7 +148,8 @@ svs_code svs_stream_score_block(svs_stream *s, const svs_block *b, svs_results *
     err = err ? err : &local;
     row = row ? row : &at;
     svs_code code = library_begin_block(s, b, out, false, row, err);
-    for (; code == SVS_OK && *row < b->n; ++*row) {
+    const int64_t end = library_block_end(b);
+    for (*row = code == SVS_OK ? b->first : *row; code == SVS_OK && *row < end; ++*row) {
         struct svi_message m;
         struct svi_scored scored = {0};
         svs_row r = svi_library_block_row(b, *row);

@@ -1,6 +1,7 @@
 """Many rows at once: matrices and DataFrames to svs_block, and results as arrays."""
 from __future__ import annotations
 
+import time
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from ._single import Single
 from ._warning import warn
 
 _NULL = ffi.NULL
+PART = 1024  # rows of the first part of a block
 
 
 class Blocks(Single):
@@ -96,15 +98,34 @@ class Blocks(Single):
             # Words can contradict each other within a block, which the library finds on the way.
             before = self._pack(None) if m.words else None
             seen = lib.svs_stream_seen(self._handle)
-            code = lib.svs_stream_learn_block(self._handle, block, _NULL, row, self._err)
+            code = 0
+            try:
+                code = self._in_parts(lib.svs_stream_learn_block, block, _NULL, row)
+            finally:  # also after Ctrl-C or a late refusal, when the rows before are learned
+                if not code or (before is None and lib.svs_stream_seen(self._handle) != seen):
+                    if isinstance(labels, LabelBlock):
+                        labels.commit()
+                    self._fitted = self._fitted or y is not None
             del keep
             if code:
                 self._refuse(failure(self._err, code), row[0], seen, before)
-            if isinstance(labels, LabelBlock):
-                labels.commit()
-            self._fitted = self._fitted or y is not None
             found = self._collect()
         self._notify(found)
+
+    def _in_parts(self, call: Any, block: Any, results: Any, row: Any) -> int:
+        """Learns or scores a block in parts of some tenths of a second: Python raises
+        KeyboardInterrupt between them. Returns the code of the call.
+        """
+        most = PART
+        while True:
+            begun = time.monotonic()
+            block.most = most
+            code = call(self._handle, block, results, row, self._err)
+            if code or row[0] >= block.n:
+                return int(code)
+            block.first = row[0]
+            took = time.monotonic() - begun
+            most = min(2 * most, 1 << 20) if took < 0.1 else max(1, most // 2) if took > 0.4 else most
 
     def _refuse(self, error: errors.SvmstreamError, row: int, seen: int, before: Any) -> None:
         """Raises the error of a row of a block; what the rows before it changed is taken back, if
@@ -210,7 +231,7 @@ class Blocks(Single):
             for name, array in arrays.items():
                 kind = "int32_t *" if name == "predicted" else "double *"
                 setattr(results, name, ffi.cast(kind, array.__array_interface__["data"][0]))
-            code = lib.svs_stream_score_block(self._handle, block, results, row, self._err)
+            code = self._in_parts(lib.svs_stream_score_block, block, results, row)
             del keep
             if code:
                 error = failure(self._err, code)

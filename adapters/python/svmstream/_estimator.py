@@ -30,6 +30,7 @@ class Estimator(Contract):
             optional, at the first call; others are refused from then on. sample_weight: n weights,
             0 = the row is passed over. float64 and float32 in C order are read in place. Something
             wrong in any row: an exception, and nothing of X is learned.
+        Ctrl-C ends a long block early: the rows before it are learned (`seen`).
         """
         m = _matrix.matrix(X, self.missing is not None)
         self._require(y)

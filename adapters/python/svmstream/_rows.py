@@ -171,7 +171,10 @@ class Rows:
             else:
                 if total == total or self.nan:
                     return shape
-        self._each(shape, keys, x.values())
+        values = list(x.values())
+        if len(values) != len(keys):
+            raise RuntimeError("the dict changed while it was read: another thread uses it")
+        self._each(shape, keys, values)
         return shape
 
     def _named(self, keys: Tuple[Any, ...]) -> Shape:

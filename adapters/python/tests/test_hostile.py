@@ -1,11 +1,12 @@
 """Bytes and arrays that nobody in good faith makes: each is refused, and memory stays bounded."""
 import hashlib
 import random
+import signal
 
 import numpy as np
 import pytest
 
-from svmstream import ALSVM, Auto, Monitor, _archive, _rows, errors
+from svmstream import ALSVM, Auto, Monitor, _archive, _blocks, _rows, errors
 
 X = np.arange(60.0).reshape(20, 3) % 7
 y = np.arange(20) % 2
@@ -142,3 +143,74 @@ def test_a_set_has_no_order_and_a_nul_ends_nothing():
     cycle.append(cycle)
     with pytest.raises(errors.SettingError, match="within"):
         Auto(settings={"categories": cycle})
+
+
+@pytest.mark.parametrize("kind", [ALSVM, Auto])
+def test_ctrl_c_ends_a_long_block_at_a_whole_row(kind, monkeypatch):
+    long, labels = np.tile(X, (400, 1)), np.tile(np.where(y > 0, "b", "a"), 400)
+    model, learn = kind(), _blocks.lib.svs_stream_learn_block
+    calls = []
+
+    class Library:
+        def __getattr__(self, name):
+            return getattr(_blocks_lib, name)
+
+        @staticmethod
+        def svs_stream_learn_block(*args):
+            code = learn(*args)
+            calls.append(args[3][0])
+            if len(calls) == 2:
+                signal.raise_signal(signal.SIGINT)
+            return code
+
+    _blocks_lib = _blocks.lib
+    monkeypatch.setattr(_blocks, "lib", Library())
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(long, labels)
+    monkeypatch.undo()
+    seen = model.seen
+    assert calls == [calls[0], seen] and 0 < calls[0] < seen < len(long)
+    assert model.classes_.tolist() == ["a", "b"]
+    whole = kind().partial_fit(long[:seen], labels[:seen])
+    assert np.array_equal(model.predict(X), whole.predict(X))
+    assert np.array_equal(model.decision_function(X), whole.decision_function(X))
+    assert model.partial_fit(X, labels[:20]).seen == seen + 20
+
+
+def test_parts_of_a_block_are_the_block(monkeypatch):
+    r = np.random.default_rng(5)
+    x, times = r.normal(size=(500, 3)), 1.7e9 + np.arange(500.0)
+    label = np.where(x[:, 0] > 0, "b", "a")
+    whole = Auto().learn_many(x, label, ts=times)
+    monkeypatch.setattr(_blocks, "PART", 7)
+    parts = Auto().learn_many(x, label, ts=times)
+    waits = "tree_wait"  # which depend on the machine
+    assert ({k: v for k, v in parts.figures().items() if not k.startswith(waits)}
+            == {k: v for k, v in whole.figures().items() if not k.startswith(waits)})
+    assert np.array_equal(parts.decision_function(x), whole.decision_function(x))
+    assert np.array_equal(parts.predict_proba(x), whole.predict_proba(x))
+    x[450, 1] = 1e300
+    seen = parts.seen
+    with pytest.raises(errors.TooLargeError, match="row 450"):
+        parts.learn_many(x, label, ts=times)
+    assert parts.seen == seen
+
+
+def test_a_dict_that_changes_while_it_is_read():
+    class Changing(dict):
+        pass
+
+    rows = _rows.Rows(False)
+    rows.row({"a": "x", "b": "y"})
+    changing = Changing(a=1.0, b="y")
+    for values in ([1.0], [1.0, "y", 2.0]):
+        changing.values = lambda values=values: values
+        real, type_ = changing, type
+
+        def as_dict(x):
+            return dict if x is real else type_(x)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_rows, "type", as_dict, raising=False)
+            with pytest.raises(RuntimeError, match="changed"):
+                rows.row(changing)
