@@ -171,10 +171,10 @@ class Rows:
             else:
                 if total == total or self.nan:
                     return shape
-        values = list(x.values())
-        if len(values) != len(keys):
+        given = list(x.values())
+        if len(given) != len(keys):
             raise RuntimeError("the dict changed while it was read: another thread uses it")
-        self._each(shape, keys, values)
+        self._each(shape, keys, given)
         return shape
 
     def _named(self, keys: Tuple[Any, ...]) -> Shape:
