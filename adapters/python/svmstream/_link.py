@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import struct
 import time
-from typing import Any, Generator, List, Optional, Tuple
+from typing import Any, Dict, Generator, List, Optional, Tuple
 
 import zmq
 
