@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import warnings
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union, cast
 
 import zmq
@@ -12,6 +11,7 @@ from . import _curve, errors, wire
 from ._library import lib
 from ._link import Control, Link, Steps
 from ._outbox import Outbox, Result
+from ._warning import warn
 
 
 class Connection:
@@ -109,13 +109,18 @@ class Connection:
         assert self._link is not None
         losses, self._link.box.losses = self._link.box.losses, []
         for text in losses:
-            warnings.warn(text, RuntimeWarning, stacklevel=4)
+            warn(text, RuntimeWarning)
 
     def _raise_moved(self) -> None:
         assert self._link is not None
         moved, self._link.box.moved = self._link.box.moved, None
         if moved is not None:
             raise moved
+
+    def __repr__(self) -> str:
+        return "<%s of %s%s%s>" % (
+            type(self).__name__, self._given, ", src %s" % self._src if self._named else "",
+            ", closed" if self._closed else "")
 
     def _release_all(self) -> None:
         """Closes every socket; in a child after a fork it only lets go of them."""

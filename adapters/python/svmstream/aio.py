@@ -26,6 +26,7 @@ from . import errors, wire
 from ._connection import Connection
 from ._events import Subscription, topics
 from ._find import find
+from ._lazy import AsyncLazy
 from ._link import Link, Steps
 from ._outbox import Result
 
@@ -299,13 +300,18 @@ class AsyncStream(Connection):
             raise result
         return result
 
-    async def send_many(self, rows: Any, y: Any = None, *, id: Any = None, ts: Any = None,
-                        w: Any = None, key: Any = None,
-                        batch: int = 64, in_flight: int = 64
-                        ) -> AsyncIterator[Union[wire.Score, errors.SvmstreamError]]:
+    def send_many(self, rows: Any, y: Any = None, *, id: Any = None, ts: Any = None,
+                  w: Any = None, key: Any = None,
+                  batch: int = 64, in_flight: int = 64
+                  ) -> AsyncIterator[Union[wire.Score, errors.SvmstreamError]]:
         """Sends rows and yields their scores, in order; see `Stream.send_many`. rows may be an
         asynchronous iterable.
         """
+        return AsyncLazy(self._many(rows, y, id, ts, w, key, batch, in_flight))
+
+    async def _many(self, rows: Any, y: Any, id: Any, ts: Any, w: Any, key: Any, batch: int,
+                    in_flight: int
+                    ) -> AsyncIterator[Union[wire.Score, errors.SvmstreamError]]:
         if not 1 <= batch <= 4096 or not 1 <= in_flight <= 100_000 or batch * in_flight > 500_000:
             raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, "
                                       "500000 rows in all")
@@ -424,7 +430,7 @@ class AsyncStream(Connection):
     async def config(self, settings: Optional[Mapping[str, Any]] = None,
                      **more: Any) -> Dict[str, Any]:
         """All settings with their values; those given are changed first."""
-        given = dict(settings or {}, **more)
+        given = wire.settings(settings, more)
         return cast(Dict[str, Any], (await self.command("config", set=given or None))["config"])
 
     async def label(self, id: Union[int, str], y: Any, key: Union[None, int, str] = None) -> None:

@@ -23,6 +23,7 @@ from . import errors, wire
 from ._connection import Connection
 from ._events import Subscription, topics
 from ._find import find
+from ._lazy import Lazy
 from ._link import Link, Steps
 from ._outbox import MovedError, Result
 
@@ -226,7 +227,7 @@ class Stream(Connection):
                   key: Any = None,
                   batch: int = 64,
                   in_flight: int = 64) -> Iterator[Union[wire.Score, errors.SvmstreamError]]:
-        """Sends rows and yields their scores, in order.
+        """Sends rows and yields their scores, in order: it sends as its result is iterated.
 
         rows: an array of two dimensions, a DataFrame, or an iterable of x, (x, y), (x, y, {"id":
         ..., "ts": ...}) or Sample. y, id, ts, w, key: one for each row. batch: rows a message;
@@ -240,8 +241,8 @@ class Stream(Connection):
             raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, "
                                       "500000 rows in all")
         self._check()
-        return self._many(wire.RowPacker(self._packer.missing).rows(rows, y, id, ts, w, key), batch,
-                          batch * in_flight)
+        source = wire.RowPacker(self._packer.missing).rows(rows, y, id, ts, w, key)
+        return Lazy(self._many(source, batch, batch * in_flight))
 
     def _many(self, source: Iterator[Union[bytes, errors.SvmstreamError]], batch: int,
               limit: int) -> Iterator[Union[wire.Score, errors.SvmstreamError]]:
@@ -416,7 +417,7 @@ class Stream(Connection):
         """All settings with their values. Those given are changed first, all or none: config({"C":
         10}).
         """
-        given = dict(settings or {}, **more)
+        given = wire.settings(settings, more)
         return cast(Dict[str, Any], self.command("config", set=given or None)["config"])
 
     def label(self, id: Union[int, str], y: Any, key: Union[None, int, str] = None) -> None:

@@ -394,8 +394,24 @@ def _array(x: Any, missing: Optional[str]) -> Any:
     return msgpack.ExtType(FLOAT64, x.astype("<f8", copy=False).tobytes())
 
 
+def _gaps(values: Any) -> bool:
+    try:
+        return None in values
+    except ValueError:  # an array has no truth value
+        raise errors.WrongTypeError("a value of x is an array; a value is a number, a word (str) or "
+                                    "None") from None
+
+
 def _list(x: List[Any], missing: Optional[str]) -> List[Any]:
     return [None if is_missing(v) else v for v in x] if missing is not None else x
+
+
+def settings(given: Optional[Mapping[str, Any]], more: Mapping[str, Any]) -> Dict[str, Any]:
+    """The settings of a request `config`."""
+    if given is not None and not isinstance(given, Mapping):
+        raise errors.SettingError("settings is a dict of names and values, not %r; the present ones "
+                                  "are config()[NAME]" % (given,))
+    return {**(given or {}), **more}
 
 
 class RowPacker:
@@ -412,7 +428,10 @@ class RowPacker:
     def _x(self, x: Any) -> Tuple[Any, bool]:
         """(the features as msgpack takes them, is a value missing)"""
         if type(x) is dict and self.missing is None:
-            return x, None in x.values()
+            try:
+                return x, None in x.values()
+            except ValueError:  # an array has no truth value
+                return x, _gaps(x.values())
         if not isinstance(x, (dict, list, tuple, np.ndarray)):
             if hasattr(x, "to_dict") and hasattr(x, "index"):  # a Series of pandas
                 x = {k: None if is_missing(v) else v for k, v in x.to_dict().items()}
@@ -428,9 +447,9 @@ class RowPacker:
         if isinstance(x, dict):
             if self.missing is not None:
                 x = {k: None if is_missing(v) else v for k, v in x.items()}
-            return x, None in x.values()
+            return x, _gaps(x.values())
         x = _array(x, self.missing) if isinstance(x, np.ndarray) else _list(list(x), self.missing)
-        return x, isinstance(x, list) and None in x
+        return x, isinstance(x, list) and _gaps(x)
 
     def row(self, x: Any, y: Any = None, id: Any = None, ts: Any = None, w: Any = None,
             key: Any = None) -> bytes:

@@ -1,7 +1,9 @@
 """AsyncStream: the same as Stream, for tasks that share it, with cancellation at any time."""
 import asyncio
+import gc
 import os
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -31,6 +33,22 @@ def reset(run):
     with Stream(run.ctl) as s:
         s.command("reset")
         return s.status().seen
+
+
+def test_send_many_that_is_not_iterated_is_a_warning(run):
+    async def main():
+        async with AsyncStream(run.ctl) as s:
+            with pytest.warns(RuntimeWarning, match="nothing was sent"):
+                s.send_many([{"a": 1.0}])
+                gc.collect()
+            with pytest.raises(TypeError, match="async for"):
+                list(s.send_many([{"a": 1.0}]))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert len([r async for r in s.send_many([{"a": 1.0}] * 3)]) == 3
+                gc.collect()
+
+    go(main())
 
 
 def test_the_same_as_stream(run):

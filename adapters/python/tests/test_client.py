@@ -210,6 +210,34 @@ def test_too_large_for_a_message(stream):
     assert stream.send([1.0, 2.0], 1).scored
 
 
+def test_send_many_that_is_not_iterated_is_a_warning(stream):
+    with pytest.warns(RuntimeWarning, match="nothing was sent") as found:
+        stream.send_many([{"a": 1.0}])
+        gc.collect()
+    assert found[0].filename == __file__ and stream.status().seen == stream.before
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len([s for s in stream.send_many([{"a": 1.0}] * 3)]) == 3
+        assert isinstance(next(stream.send_many([{"a": 1.0}])), Score)
+        stream.send_many([{"a": 1.0}]).close()
+        gc.collect()
+
+
+def test_wrong_values_and_settings_are_named(stream):
+    for x in ({"a": np.array([1.0, 2.0])}, [np.array([1.0, 2.0])]):
+        with pytest.raises(errors.WrongTypeError, match="is an array"):
+            stream.send(x)
+    with pytest.raises(errors.SettingError, match="'window'"):
+        stream.config("window")
+    assert stream.status().seen == stream.before
+
+
+def test_repr_names_address_and_source(run):
+    with Stream(run.ctl, src="me") as s:
+        assert repr(s) == "<Stream of %s, src me>" % run.ctl
+    assert repr(s) == "<Stream of %s, src me, closed>" % run.ctl
+
+
 def test_label_forget_config(stream):
     for i, (x, y) in enumerate(rows(30)):
         stream.send(x, y, id=i)
