@@ -14,6 +14,12 @@ from ._outbox import Outbox, Result
 from ._warning import warn
 
 
+def patience(timeout: Any) -> None:
+    """Raises SettingError for a timeout of a call that is no number of seconds; 0 does not wait."""
+    if not isinstance(timeout, (int, float)) or timeout != timeout:
+        raise errors.SettingError("timeout is %r; it is a number of seconds" % (timeout,))
+
+
 class Connection:
     """The parameters of a client, its sockets, and how they are closed."""
 
@@ -93,6 +99,8 @@ class Connection:
     def _request(self, op: str, keys: Mapping[str, Any], timeout: Optional[float] = None) -> Steps:
         self._address("ctl")
         assert self._control is not None
+        if timeout is not None:
+            patience(timeout)
         request = {"op": op}
         request.update((k[:-1] if k.endswith("_") else k, v) for k, v in keys.items()
                        if v is not None)

@@ -9,7 +9,7 @@ from typing import Generic, Optional, Tuple, TypeVar, Union, cast
 import zmq
 
 from . import errors, wire
-from ._connection import Connection
+from ._connection import Connection, patience
 from ._link import Dialer, Steps
 
 E = TypeVar("E", bound=wire.Event)
@@ -20,6 +20,10 @@ def topics(names: Tuple[str, ...], stream: str, key: Union[None, int, str]) -> T
     """Prefixes for a subscription; "score" is "score."."""
     if not all(isinstance(name, str) for name in names):
         raise errors.WrongTypeError("a topic is a string such as score or alert.")
+    try:
+        "".join(map(str, (*names, key))).encode()
+    except UnicodeEncodeError as reason:
+        raise errors.WrongTypeError("a topic or key that is no valid Unicode: %s" % reason) from None
     if key is None:
         return tuple((name if "." in name or not name else name + ".").encode() for name in names
                      or ("",))
@@ -35,6 +39,8 @@ class Subscription(Generic[E]):
 
     def __init__(self, owner: Connection, prefixes: Tuple[bytes, ...],
                  timeout: Optional[float]) -> None:
+        if timeout is not None:
+            patience(timeout)
         self._owner, self._timeout, self._losses = owner, timeout, wire.Losses()
         self._dialer = Dialer(owner._context, zmq.SUB, owner._address("out"), owner._identity,
                               prefixes, rcvhwm=QUEUE)

@@ -123,7 +123,11 @@ class Outbox:
         if number < 0:
             return None
         if cursor is not None:
-            data = cursor.encode() if isinstance(cursor, str) else bytes(cursor)
+            if not isinstance(cursor, (str, bytes, bytearray, memoryview)):
+                raise errors.WrongTypeError("cursor is a %s; it is bytes or a string"
+                                            % type(cursor).__name__)
+            data = (cursor.encode("utf-8", "surrogatepass") if isinstance(cursor, str)
+                    else bytes(cursor))
             check(lib.svs_outbox_cursor(self._box, data, len(data), self._err), self._err)
         code = _put(self._box, row, len(row), self._err)
         if code == _LIMIT:

@@ -133,6 +133,7 @@ class AsyncStream(Connection):
     def __init__(self, address: str = "tcp://127.0.0.1", **options: Any) -> None:
         self._closed = True  # until there is something to close
         super().__init__(address, **options)
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._opening: Optional[asyncio.Lock] = None
         self._requesting: Optional[asyncio.Lock] = None
         self._wake: Optional[asyncio.Event] = None
@@ -146,7 +147,12 @@ class AsyncStream(Connection):
     async def open(self) -> "AsyncStream":
         """Finds the addresses of the process."""
         self._check()
+        loop = asyncio.get_running_loop()
+        if self._opening is not None and loop is not self._loop:
+            raise errors.UnavailableError("this stream was opened in another event loop: open one "
+                                          "of its own in each loop")
         if self._opening is None:  # made here, where a loop runs
+            self._loop = loop
             self._opening, self._requesting = asyncio.Lock(), asyncio.Lock()
             self._wake = asyncio.Event()
         async with self._opening:
@@ -171,10 +177,12 @@ class AsyncStream(Connection):
                     except (asyncio.TimeoutError, errors.SvmstreamError):
                         pass  # a courtesy
         finally:
-            if self._pump_task is not None and os.getpid() == self._pid:
-                self._pump_task.cancel()
-                await asyncio.gather(self._pump_task, return_exceptions=True)
-            self._fail(errors.UnavailableError("this stream was closed while rows were under way"))
+            if self._loop is asyncio.get_running_loop():  # else nobody waits there any more
+                if self._pump_task is not None and os.getpid() == self._pid:
+                    self._pump_task.cancel()
+                    await asyncio.gather(self._pump_task, return_exceptions=True)
+                self._fail(errors.UnavailableError(
+                    "this stream was closed while rows were under way"))
             self._release_all()
 
     async def __aenter__(self) -> "AsyncStream":

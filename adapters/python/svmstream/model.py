@@ -136,6 +136,7 @@ class Model:
             X = list(wire.dicts(X))
         if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], Mapping):
             return np.array([self._row(x, None) for x in X]).reshape(len(X), self.n_features_in_)
+        _rows.unmasked(X, "X")
         try:
             table = np.ascontiguousarray(X, dtype=float)
         except (TypeError, ValueError):

@@ -20,7 +20,7 @@ import numpy as np
 
 from . import errors
 from ._library import Value
-from ._rows import MISSING, is_missing, seconds
+from ._rows import MISSING, is_missing, seconds, unmasked
 
 __all__ = ["Alert", "BankEvent", "ErrorEvent", "Event", "ModelEvent", "Sample", "Score", "Stats",
            "Status"]
@@ -378,6 +378,7 @@ def _checked(packer: Any, message: Any) -> bytes:
 
 def _array(x: Any, missing: Optional[str]) -> Any:
     """One row of numpy: packed numbers, or a list where values are missing or words."""
+    unmasked(x, "x")
     if x.ndim != 1:
         raise errors.WrongTypeError("x has %d dimensions; a row has one (send_many takes arrays "
                                     "of two)" % x.ndim)
@@ -475,7 +476,7 @@ class RowPacker:
         """The samples of what `send_many` takes, one after the other; an error in the place of one
         that cannot be sent.
         """
-        table = rows
+        table = unmasked(rows, "rows")
         if hasattr(rows, "columns") and hasattr(rows, "itertuples"):  # a DataFrame
             table = dicts(rows)
         elif isinstance(rows, np.ndarray) and rows.ndim != 2:

@@ -1,11 +1,14 @@
 """Whatever answers at an address, the client raises an exception of its own that says so."""
+import asyncio
 import threading
 
 import msgpack
+import numpy as np
 import pytest
 import zmq
 
-from svmstream import Stream, _outbox, errors
+from process import Process
+from svmstream import AsyncStream, Stream, _outbox, errors
 from svmstream.wire import Event, Losses
 
 NO_MAPS = [b"", b"\xc1", b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\x91" * 5000, b"\x05",
@@ -141,3 +144,64 @@ def test_names_do_not_end_at_a_nul():
             with Stream(process.address, timeout=0.4, **options) as stream:
                 with pytest.raises(errors.InputError, match="NUL|Unicode"):
                     stream.send([1.0, 2.0])
+
+
+@pytest.fixture(scope="module")
+def process(program):
+    with Process(program, method="alsvm", novelty="none") as found:
+        yield found
+
+
+def test_arguments_that_are_none(process):
+    nan = float("nan")
+    masked = np.ma.masked_array([[1.0, 2.0]], mask=[[False, True]])
+    with Stream(process.ctl, timeout=5) as stream:
+        for call, error, match in (
+            (lambda: stream.command("status", timeout=nan), errors.SettingError, "timeout"),
+            (lambda: stream.events(timeout=nan), errors.SettingError, "timeout"),
+            (lambda: stream.events("\ud800"), errors.WrongTypeError, "Unicode"),
+            (lambda: stream.events("score", key="\ud800"), errors.WrongTypeError, "Unicode"),
+            (lambda: stream.send([1.0], cursor=5), errors.WrongTypeError, "cursor"),
+            (lambda: stream.send([1.0], cursor=2**40), errors.WrongTypeError, "cursor"),
+            (lambda: stream.send(masked[0]), errors.MissingValueError, "masked"),
+            (lambda: list(stream.send_many(masked)), errors.MissingValueError, "masked"),
+        ):
+            with pytest.raises(error, match=match):
+                call()
+        assert stream.send([1.0, 2.0], 1).number == 0
+
+
+def test_a_generator_that_fails_or_sends_itself(process):
+    with Stream(process.ctl, timeout=20) as stream:
+        def failing():
+            yield [1.0, 2.0]
+            raise RuntimeError("the source")
+
+        def sending():
+            for _ in range(5):
+                stream.send([1.0, 2.0])
+                yield [3.0, 4.0]
+
+        def endless():
+            while True:
+                yield [1.0, 2.0]
+
+        with pytest.raises(RuntimeError, match="the source"):
+            list(stream.send_many(failing()))
+        assert len(list(stream.send_many(sending()))) == 5
+        for i, score in enumerate(stream.send_many(endless(), batch=4, in_flight=4)):
+            assert isinstance(score.number, int)
+            if i == 50:
+                break
+        stream.flush()
+        assert stream.figures()["kept"] == 0 and not stream._results
+
+
+def test_an_async_stream_belongs_to_its_loop(process):
+    stream = AsyncStream(process.ctl, timeout=20)
+    assert asyncio.run(stream.send([1.0, 2.0])).number == 0
+    with pytest.raises(errors.UnavailableError, match="event loop"):
+        asyncio.run(stream.send([1.0, 2.0]))
+    with pytest.raises(errors.UnavailableError, match="event loop"):
+        asyncio.run(stream.close())
+    asyncio.run(stream.close())  # it is closed already
