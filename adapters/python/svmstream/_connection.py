@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 import zmq
 
-from . import _curve, errors, wire
+from . import _curve, _packing, errors
 from ._library import lib
 from ._link import Control, Link, Steps
 from ._outbox import Outbox, Result
@@ -40,7 +40,7 @@ class Connection:
         if replay and src is None:
             raise errors.SettingError("replay needs a name, src=, under which the process counts "
                                       "the rows")
-        self._packer = wire.RowPacker(missing)
+        self._packer = _packing.RowPacker(missing)
         self._identity = _curve.identity(curve, curve_server)
         self._given, self._timeout = ctl or address, float(timeout)
         self._named = src is not None
@@ -105,7 +105,7 @@ class Connection:
         request.update((k[:-1] if k.endswith("_") else k, v) for k, v in keys.items()
                        if v is not None)
         seconds = self._timeout if timeout is None else timeout
-        return self._control.request(wire.pack(request), seconds)
+        return self._control.request(_packing.pack(request), seconds)
 
     def _found(self, addresses: Dict[str, Dict[str, Any]]) -> None:
         self._addresses = addresses

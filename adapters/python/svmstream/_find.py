@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import zmq
 
-from . import errors, wire
+from . import _packing, errors, wire
 from ._curve import Identity
 from ._link import Dialer, Steps, refusal
 
@@ -64,7 +64,7 @@ def find(context: Any, address: str, identity: Optional[Identity], timeout: floa
     tried = candidates(address)
     port = None if not tried[0].startswith("tcp://") else _split(tried[0])[1]
     begin = time.monotonic()
-    request = wire.pack({"op": "status"})
+    request = _packing.pack({"op": "status"})
     dialers: List[Dialer] = []
     only_in = False
     try:

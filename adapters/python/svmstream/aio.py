@@ -22,7 +22,7 @@ from typing import (Any, AsyncIterable, AsyncIterator, Callable, Deque, Dict, It
 
 import zmq
 
-from . import errors, wire
+from . import _packing, errors, wire
 from ._connection import Connection
 from ._events import Subscription, topics
 from ._find import find
@@ -324,7 +324,7 @@ class AsyncStream(Connection):
             raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, "
                                       "500000 rows in all")
         link = await self._ready()
-        packer = wire.RowPacker(self._packer.missing)
+        packer = _packing.RowPacker(self._packer.missing)
         source: Optional[Iterator[Union[bytes, errors.SvmstreamError]]] = None
         if hasattr(rows, "__aiter__"):
             if any(c is not None for c in (y, id, ts, w, key)):
@@ -438,7 +438,7 @@ class AsyncStream(Connection):
     async def config(self, settings: Optional[Mapping[str, Any]] = None,
                      **more: Any) -> Dict[str, Any]:
         """All settings with their values; those given are changed first."""
-        given = wire.settings(settings, more)
+        given = _packing.settings(settings, more)
         return cast(Dict[str, Any], (await self.command("config", set=given or None))["config"])
 
     async def label(self, id: Union[int, str], y: Any, key: Union[None, int, str] = None) -> None:
@@ -468,7 +468,7 @@ class AsyncStream(Connection):
         await self.command("publish", key=key)
 
 
-async def _packed(packer: wire.RowPacker,
+async def _packed(packer: _packing.RowPacker,
                   rows: AsyncIterable[Any]) -> AsyncIterator[Union[bytes, errors.SvmstreamError]]:
     """The samples of an asynchronous iterable."""
     async for item in rows:

@@ -19,7 +19,7 @@ from typing import (Any, Callable, Deque, Dict, Iterator, List, Mapping, Optiona
 
 import zmq
 
-from . import errors, wire
+from . import _packing, errors, wire
 from ._connection import Connection
 from ._events import Subscription, topics
 from ._find import find
@@ -241,7 +241,7 @@ class Stream(Connection):
             raise errors.SettingError("batch is 1 to 4096 rows, in_flight 1 to 100000 messages, "
                                       "500000 rows in all")
         self._check()
-        source = wire.RowPacker(self._packer.missing).rows(rows, y, id, ts, w, key)
+        source = _packing.RowPacker(self._packer.missing).rows(rows, y, id, ts, w, key)
         return Lazy(self._many(source, batch, batch * in_flight))
 
     def _many(self, source: Iterator[Union[bytes, errors.SvmstreamError]], batch: int,
@@ -417,7 +417,7 @@ class Stream(Connection):
         """All settings with their values. Those given are changed first, all or none: config({"C":
         10}).
         """
-        given = wire.settings(settings, more)
+        given = _packing.settings(settings, more)
         return cast(Dict[str, Any], self.command("config", set=given or None)["config"])
 
     def label(self, id: Union[int, str], y: Any, key: Union[None, int, str] = None) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _rows, errors, wire
+from . import _packing, _rows, errors, wire
 from ._library import Error, Value, check, failure, ffi, from_value, lib
 
 __all__ = ["Model"]
@@ -110,7 +110,7 @@ class Model:
             raise errors.WrongTypeError("a model is made of an event, of bytes or of a dict, not "
                                         "of a %s"
                                         % type(event).__name__)
-        return cls(wire.pack(_packed(dict(event))))
+        return cls(_packing.pack(_packed(dict(event))))
 
     def to_bytes(self) -> bytes:
         """The payload of its event: what `load` and `svmstream model` read."""
@@ -133,7 +133,7 @@ class Model:
     def _matrix(self, X: Any) -> "np.ndarray[Any, Any]":
         """n x d numbers of an array, of a DataFrame or of a list of raw rows (dicts)."""
         if hasattr(X, "columns") and hasattr(X, "itertuples"):
-            X = list(wire.dicts(X))
+            X = list(_packing.dicts(X))
         if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], Mapping):
             return np.array([self._row(x, None) for x in X]).reshape(len(X), self.n_features_in_)
         _rows.unmasked(X, "X")

@@ -16,7 +16,7 @@ import zmq
 from process import Process, rows
 
 import svmstream
-from svmstream import Stream, errors, wire
+from svmstream import Stream, _packing, errors
 from svmstream.wire import Sample, Score
 
 
@@ -132,7 +132,7 @@ def test_dicts_with_labels_are_what_rows_of_their_own_are(stream):
     sent = [({"a": 1.5, "b": 2}, 0), ({"a": None, "b": "x"}, 1), ({"a": object()}, 1), ({}, 0),
             ({"a": 1 << 70}, 0), ({"a": 1.0}, 1 << 70), ({"a": 1.0}, None),
             ({"a": np.float32(2)}, 1), ({"\udc80": 1.0}, 1), ({"a": 1.0}, np.int64(1))]
-    packer = wire.RowPacker()
+    packer = _packing.RowPacker()
     ours = list(packer.rows(sent))
     theirs = list(packer.rows([Sample(x, y) for x, y in sent]))
     assert [r if isinstance(r, bytes) else (type(r), str(r)) for r in ours] == [

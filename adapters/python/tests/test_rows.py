@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from svmstream import ALSVM, Auto, _rows, errors, wire
+from svmstream import ALSVM, Auto, _packing, _rows, errors, wire
 from svmstream._library import ffi
 
 rng = np.random.default_rng(7)
@@ -333,7 +333,7 @@ def test_a_time_without_zone_is_utc(monkeypatch):
         naive = datetime.datetime(2026, 11, 27, 8, 30)
         for stamp in (naive, pd.Timestamp(naive), np.datetime64(naive)):
             assert _rows.seconds(stamp) == 1795768200.0
-            assert wire.unpack(wire.RowPacker().row([1.0], ts=stamp))["ts"] == 1795768200.0
+            assert wire.unpack(_packing.RowPacker().row([1.0], ts=stamp))["ts"] == 1795768200.0
     finally:
         monkeypatch.undo()
         time.tzset()
