@@ -110,4 +110,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> _List[str]:
-    return sorted({*globals(), *_CLIENT})
+    return sorted({*globals(), *_CLIENT} - {"TYPE_CHECKING", "annotations"})

@@ -1,4 +1,4 @@
-"""What `send_many` returns: rows are sent as it is iterated, so one that never is gets a warning."""
+"""What `send_many` returns. Rows are sent as it is iterated: one that never is gets a warning."""
 from __future__ import annotations
 
 from typing import Any, Iterator, TypeVar

@@ -74,8 +74,8 @@ def _gaps(values: Any) -> bool:
     try:
         return None in values
     except ValueError:  # an array has no truth value
-        raise errors.WrongTypeError("a value of x is an array; a value is a number, a word (str) or "
-                                    "None") from None
+        raise errors.WrongTypeError("a value of x is an array; a value is a number, a word (str) "
+                                    "or None") from None
 
 
 def _list(x: List[Any], missing: Optional[str]) -> List[Any]:
@@ -85,8 +85,8 @@ def _list(x: List[Any], missing: Optional[str]) -> List[Any]:
 def settings(given: Optional[Mapping[str, Any]], more: Mapping[str, Any]) -> Dict[str, Any]:
     """The settings of a request `config`."""
     if given is not None and not isinstance(given, Mapping):
-        raise errors.SettingError("settings is a dict of names and values, not %r; the present ones "
-                                  "are config()[NAME]" % (given,))
+        raise errors.SettingError("settings is a dict of names and values, not %r; the present "
+                                  "ones are config()[NAME]" % (given,))
     return {**(given or {}), **more}
 
 
