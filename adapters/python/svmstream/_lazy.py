@@ -31,6 +31,10 @@ class Lazy(Iterator[T]):
         """Ends it: what was not sent is not sent."""
         self._begin().close()
 
+    def __repr__(self) -> str:  # a notebook shows it, and keeps it alive
+        state = "under way" if self._begun else "nothing was sent yet: iterate it"
+        return "<scores of send_many, %s>" % state
+
     def __del__(self) -> None:
         if not self._begun:
             warn(

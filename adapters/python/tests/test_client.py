@@ -219,7 +219,11 @@ def test_send_many_that_is_not_iterated_is_a_warning(stream):
         warnings.simplefilter("error")
         assert len([s for s in stream.send_many([{"a": 1.0}] * 3)]) == 3
         assert isinstance(next(stream.send_many([{"a": 1.0}])), Score)
-        stream.send_many([{"a": 1.0}]).close()
+        lazy = stream.send_many([{"a": 1.0}])
+        assert "nothing was sent yet" in repr(lazy)
+        lazy.close()
+        assert "nothing" not in repr(lazy)
+        del lazy
         gc.collect()
 
 
