@@ -7,6 +7,7 @@
  * without subscribers is not encoded unless it must be retained. */
 #include "net/publisher.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -20,6 +21,9 @@
 #define COMMANDS 1000 /* commands of one subscriber that may be queued */
 #define TURN     1000 /* commands taken at once */
 #define SHOWN    50   /* keys whose current state is sent in a turn */
+#define LARGE                                                                                                \
+    (SVI_PUBLISH_BYTES / SVI_PUBLISH_QUEUE) /* bytes; a full queue of smaller payloads is within the limit   \
+                                             */
 
 struct topic {
     char name[SVI_TOPIC_MAX];
@@ -32,16 +36,43 @@ struct topic {
     struct svi_prefixes keys;       /* subscriptions to single keys, which extend `name` */
 };
 
+/* The large payloads that libzmq holds. It outlives the publisher, whose queues are freed later. */
+struct held {
+    atomic_size_t bytes;
+    atomic_int users; /* the publisher, and each payload */
+};
+
+/* A large payload, freed by libzmq on any of its threads when the last subscriber has it. */
+struct large {
+    struct held *held;
+    size_t size;
+    unsigned char data[];
+};
+
 struct svi_publisher {
     struct svi_access *access;
     void *socket;
     int queue; /* current limit of messages */
+    struct held *held;
     struct topic topics[SVI_TOPIC_COUNT];
     struct svi_bytes payload;
     svi_present *present; /* provides the state of a key; NULL: the stream has no keys */
     void *user;
     int shown; /* keys shown in this turn */
 };
+
+static void held_release(struct held *h) {
+    if (atomic_fetch_sub(&h->users, 1) == 1)
+        svi_free(h);
+}
+
+static void large_free(void *data, void *hint) {
+    struct large *l = hint;
+    (void)data;
+    atomic_fetch_sub(&l->held->bytes, l->size);
+    held_release(l->held);
+    svi_free(l);
+}
 
 static void name_topics(svi_publisher *p, const char *stream) {
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
@@ -55,6 +86,11 @@ svi_publisher *svi_publisher_new(struct svi_access *access, const char *address,
     svi_publisher *p = svi_new(sizeof *p, "the publisher", err);
     if (!p)
         return NULL;
+    if (!(p->held = svi_new(sizeof *p->held, "the publisher", err))) {
+        svi_free(p);
+        return NULL;
+    }
+    atomic_store(&p->held->users, 1);
     p->queue = SVI_PUBLISH_QUEUE;
     name_topics(p, stream);
     const struct svi_socket_plan plan = {
@@ -81,6 +117,7 @@ void svi_publisher_free(svi_publisher **p) {
         svi_prefixes_clear(&(*p)->topics[t].keys);
     }
     svi_bytes_clear(&(*p)->payload);
+    held_release((*p)->held);
     svi_free(*p);
     *p = NULL;
 }
@@ -109,10 +146,32 @@ static bool is_of_keys(const svi_publisher *p, const struct topic *t, const char
     return true;
 }
 
+/* False: no memory, nothing is sent. */
+static bool send_large(svi_publisher *p, const struct svi_bytes *payload) {
+    zmq_msg_t m;
+    struct large *l = svi_alloc_plain(sizeof *l + payload->size);
+    if (!l)
+        return false;
+    memcpy(l->data, payload->data, payload->size);
+    l->held = p->held;
+    l->size = payload->size;
+    if (zmq_msg_init_data(&m, l->data, l->size, large_free, l) != 0) {
+        svi_free(l);
+        return false;
+    }
+    atomic_fetch_add(&p->held->users, 1);
+    atomic_fetch_add(&p->held->bytes, l->size);
+    if (zmq_msg_send(&m, p->socket, ZMQ_DONTWAIT) < 0)
+        zmq_msg_close(&m);
+    return true;
+}
+
 static void send_message(svi_publisher *p, const char *name, size_t length, const struct svi_bytes *payload) {
     /* XPUB drops what a full queue cannot take and never returns EAGAIN; other errors cannot be repaired
      * here. */
-    if (zmq_send(p->socket, name, length, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
+    if (zmq_send(p->socket, name, length, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
+        return;
+    if (payload->size < LARGE || !send_large(p, payload))
         zmq_send(p->socket, payload->data, payload->size, ZMQ_DONTWAIT);
 }
 
@@ -164,9 +223,12 @@ static void take_subscription(svi_publisher *p, zmq_msg_t *m) {
         publisher_subscribe(p, &p->topics[t], bytes[0] == 1, bytes + 1, n - 1);
 }
 
-/* Keeps the queue of a subscriber that does not read within SVI_PUBLISH_BYTES. Halving makes changes of the
- * option rare. */
+/* Shortens the queues where subscribers that do not read hold more than SVI_PUBLISH_BYTES of large payloads.
+ * Only then: a new ZMQ_SNDHWM is sent to each connection, and libzmq 4.3.4 sends it also to one that is just
+ * ending, whose memory may be freed by then. */
 static void limit_queue(svi_publisher *p, size_t payload) {
+    if (atomic_load(&p->held->bytes) + payload <= SVI_PUBLISH_BYTES)
+        return;
     /* It never grows again: the largest payload may return. */
     int queue = p->queue;
     while (queue > 64 && (double)queue * (double)payload > SVI_PUBLISH_BYTES)
