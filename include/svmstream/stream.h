@@ -147,10 +147,11 @@ SVS_API void svs_stream_free(svs_stream **s);
  * SVS_NO_MEMORY. */
 SVS_API svs_code svs_stream_step(svs_stream *s, const svs_row *row, svs_outcome *out, svs_error *err);
 
-/* Predicts a row with the current model and changes nothing; label, id and weight are ignored. The evidence
- * is novelty and p. A column that the stream does not have counts for nothing. The scores equal those of the
- * program's request `score`; those of svs_stream_step differ from them by rounding. Codes of svs_stream_step;
- * SVS_UNKNOWN_KEY: there is no such key, and no prior of others (setting key.prior). */
+/* Predicts a row with the current model and changes nothing. *out may be NULL; label, id and weight are
+ * ignored. The evidence is novelty and p. A column that the stream does not have counts for nothing. The
+ * scores equal those of the program's request `score`; those of svs_stream_step differ from them by rounding.
+ * Codes of svs_stream_step; SVS_UNKNOWN_KEY: there is no such key, and no prior of others (setting
+ * key.prior). */
 SVS_API svs_code svs_stream_score(svs_stream *s, const svs_row *row, svs_outcome *out, svs_error *err);
 
 /* Gives the newest waiting row of that id its label, and learns it. key: of the row, NULL without keys. ts:

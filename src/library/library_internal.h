@@ -107,6 +107,8 @@ svs_code svi_library_check_block(svs_stream *s, const svs_block *b, bool learns,
 
 /* ---- results */
 
+extern const svs_evidence svi_library_no_evidence; /* of a row that was not assessed */
+
 void svi_library_sink(void *user, const struct svi_event *event);
 
 /* Capacity for the results of any row. SVS_NO_MEMORY. */

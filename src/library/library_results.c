@@ -6,6 +6,9 @@
 #include "base/fail.h"
 #include "library/library_internal.h"
 
+const svs_evidence svi_library_no_evidence = {
+    .novelty = NAN, .p = NAN, .surprise = NAN, .anomaly = NAN, .alarm = NAN};
+
 svs_code svi_library_reserve(svs_stream *s, svs_error *err) {
     struct svi_library_results *r = &s->results;
     r->values = svi_alloc_array((size_t)r->capacity, 2 * sizeof *r->values);
@@ -74,10 +77,10 @@ static void library_read_score(const struct svi_event *event, svs_prediction *p,
         p->low = event->as.score.interval[0];
         p->high = event->as.score.interval[1];
     }
-    *f = (svs_evidence){NAN, NAN, NAN, NAN, NAN, NAN};
-    f->known = event->as.score.judged;
-    if (!f->known)
+    *f = svi_library_no_evidence;
+    if (!event->as.score.judged)
         return;
+    f->known = true;
     f->novelty = event->as.score.novelty;
     f->p = event->as.score.p;
     f->surprise = event->as.score.surprise;
@@ -143,8 +146,9 @@ void svi_library_scored(svs_stream *s, const struct svi_scored *scored) {
         r->at_hand.low = scored->interval[0];
         r->at_hand.high = scored->interval[1];
     }
-    r->evidence = (svs_evidence){scored->judged, NAN, NAN, NAN, NAN, NAN};
+    r->evidence = svi_library_no_evidence;
     if (scored->judged) {
+        r->evidence.known = true;
         r->evidence.novelty = scored->novelty;
         r->evidence.p = scored->p;
     }

@@ -16,7 +16,7 @@ static void library_outcome(svs_stream *s, svs_outcome *out) {
 
 static void library_no_result(svs_stream *s) {
     s->results.at_hand = (svs_prediction){.y = svs_none(), .predicted = -1};
-    s->results.evidence = (svs_evidence){false, NAN, NAN, NAN, NAN, NAN};
+    s->results.evidence = svi_library_no_evidence;
     s->results.scored = false;
     s->results.block = NULL;
 }
@@ -74,10 +74,12 @@ svs_code svs_stream_step(svs_stream *s, const svs_row *row, svs_outcome *out, sv
 
 svs_code svs_stream_score(svs_stream *s, const svs_row *row, svs_outcome *out, svs_error *err) {
     svs_error local;
+    svs_outcome unread;
     struct svi_message m;
     struct svi_scored scored;
     svs_row plain = *row;
     err = err ? err : &local;
+    out = out ? out : &unread;
     plain.id = plain.y = svs_none();
     plain.weight = 0;
     library_no_result(s);
