@@ -1,14 +1,16 @@
-/* Requests that one question to the stream answers: status, keys, bank, model, mutes and verdicts, labels and
- * removals of single samples. Each handler builds the request and hands it to a relay, which turns refusals
- * and silence into problems; what follows is the answer of a success.
+/* Requests that one question to the stream answers: status, keys, bank, model, mutes and verdicts.
  *
- * Control requests of clients are built key by key from checked values, never copied as text: nothing that a
- * client sends can become another request.
+ * Each part is a handler (http_asked_) and the function that answers; read the handler first. A handler
+ * checks all parameters, keeps what its answer will need in a block of its own, writes the request, and hands
+ * both to the relay. The relay turns refusals and silence into problems, so that an answer sees successes
+ * only.
  *
- * Each part below is a handler and its answer: read the handler (http_asked_) first. A handler checks all its
- * parameters before it allocates, and answers exactly once; after asked_send the exchange may have ended.
- * Answers walk msgpack that http_asks has checked as a whole, so the walks themselves cannot fail. Everything
- * runs on the main thread. */
+ * Requests are built key by key from checked values, never copied as text: nothing that a client sends can
+ * become another request. Answers walk msgpack that http_asks has checked as a whole, so the walks cannot
+ * fail.
+ *
+ * A handler answers exactly once. After asked_send the exchange may have ended, so nothing may touch it
+ * there. Everything runs on the main thread. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +52,7 @@ static void asked_query(struct asked *a, const struct exchange *x, const char *n
         svi_put_text(&a->pack, name, text);
 }
 
+/* Ends and sends the request, or answers with the problem. Owns `user` from here on, as the relay does. */
 static void asked_send(struct asked *a, struct exchange *x, struct http_stream *s, http_relay_answer *answer,
                        void *user) {
     svi_pack_close(&a->pack, a->map);
@@ -63,6 +66,7 @@ static void asked_send(struct asked *a, struct exchange *x, struct http_stream *
     svi_bytes_clear(&a->bytes);
 }
 
+/* The answer of most requests: the reply as it is. */
 static void asked_whole(struct exchange *x, struct http_stream *s, struct svi_view reply, void *user) {
     (void)s, (void)user;
     http_relay_value(x, 200, reply);
@@ -89,6 +93,7 @@ void http_asked_mutes(struct exchange *x, struct http_app *app) {
     asked_plain(x, app, "mutes", asked_whole);
 }
 
+/* `names` ends in NULL. */
 static bool asked_is_among(const struct svi_item *name, const char *const *names) {
     bool found = false;
     for (int k = 0; names[k]; k++)
@@ -103,6 +108,8 @@ static void asked_copy_pairs(struct svi_pack *p, struct svi_view map, const char
     for (uint32_t i = 0; head.type == SVI_MAP && i < head.length; i++) {
         const uint8_t *const pair = at;
         struct svi_item name;
+        /* The name is read without moving `at`: key and value are then skipped together, and copied as they
+         * are. */
         svi_item_read(at, &name);
         svi_walk(&at, map.end, SVI_WALK_MAX);
         svi_walk(&at, map.end, SVI_WALK_MAX);
@@ -117,6 +124,7 @@ static void asked_copy(struct svi_pack *p, struct svi_view map, const char *cons
     svi_pack_close(p, out);
 }
 
+/* Every element is written, so the array may have the length of the one that it copies. */
 static void asked_copy_array(struct svi_pack *p, struct svi_view array, const char *const *left_out) {
     struct svi_view element;
     int64_t left = -1;
@@ -128,12 +136,15 @@ static void asked_copy_array(struct svi_pack *p, struct svi_view array, const ch
 
 /* The bank without what only a program computes with. */
 static void asked_bank_brief(struct svi_pack *p, struct svi_view bank) {
+    /* Members hold weights, experts and parts of the mixture hold curves; both grow with the features. Fixed
+     * names are left out, rather than small ones kept, so that what a newer stream adds is passed on. */
     static const char *const weights[] = {"W", "b", "mean", "scale", "stacks", "logistic", "features", NULL};
     static const char *const curves[] = {"calibration", "counts", NULL};
     static const char *const rest[] = {"members", "experts", "mixture", "mean",
                                        "scale",   "fourier", "trees",   NULL};
     static const char *const parts[] = {"members", "experts", "mixture"};
     const struct svi_open_map map = svi_pack_open(p);
+    /* The lists themselves are in `rest`: they follow below in their short form. */
     asked_copy_pairs(p, bank, rest);
     for (int i = 0; i < 3; i++) {
         const struct svi_view part = svi_view_key(bank, parts[i]);
@@ -162,6 +173,7 @@ static void asked_bank_answer(struct exchange *x, struct http_stream *s, struct 
 
 void http_asked_bank(struct exchange *x, struct http_app *app) {
     struct http_stream *s = http_relay_stream(x, app->streams, true);
+    /* The answer is made after this function has returned, so the switch needs a block that outlives it. */
     bool brief = false, *kept;
     struct asked a;
     if (!s || !http_relay_switch(x, "brief", &brief))
@@ -182,6 +194,7 @@ enum asked_format { ASKED_JSON, ASKED_MSGPACK, ASKED_LIBLINEAR };
 
 /* The library's text of a model, as `svmstream model export` writes it. */
 static void asked_model_text(struct exchange *x, struct svi_view payload, enum asked_format format) {
+    /* Set before the calls, as a failure of open_memstream sets no error. */
     svs_error err = {SVS_NO_MEMORY, "no memory for the model"};
     char *text = NULL;
     size_t size = 0;
@@ -191,6 +204,7 @@ static void asked_model_text(struct exchange *x, struct svi_view payload, enum a
     if (to)
         code = format == ASKED_LIBLINEAR ? svs_model_write_liblinear(model, to, &err)
                                          : svs_model_write_json(model, to, &err);
+    /* The stream of memory has its text and size only after it is closed, and may fail only then. */
     if (to && fclose(to) != 0)
         code = SVS_NO_MEMORY;
     svs_model_free(&model);
@@ -217,6 +231,7 @@ static void asked_model_answer(struct exchange *x, struct http_stream *s, struct
 static bool asked_model_format(struct exchange *x, enum asked_format *format) {
     static const char *const words[] = {"json", "msgpack", "liblinear"}, *const types[] = {JSON, MSGPACK,
                                                                                            LIBLINEAR};
+    /* The order of both lists is that of enum asked_format. */
     const char *word = http_exchange_query(x, "format");
     const char *type = http_exchange_accepts(x, JSON ", " MSGPACK ", " LIBLINEAR);
     for (int i = 0; i < 3; i++)
@@ -224,6 +239,7 @@ static bool asked_model_format(struct exchange *x, enum asked_format *format) {
             *format = (enum asked_format)i;
             return true;
         }
+    /* A wrong word is the client's mistake; an Accept that no format meets is a failed negotiation. */
     if (word)
         http_exchange_problem(x, 400, "invalid", "format=%.60s: it is to be json, msgpack or liblinear",
                               word);
@@ -292,6 +308,7 @@ void http_asked_keys(struct exchange *x, struct http_app *app) {
         !http_relay_integer(x, "rows", 0, INT64_MAX, &rows) ||
         !http_relay_number(x, "silent", 0, 1e12, &silent) || !http_relay_switch(x, "open", &open))
         return;
+    /* The stream has no offset. It lists everything up to the end of the page, so the sum is what costs. */
     if (page.offset + page.limit > KEYS_MAX) {
         http_exchange_problem(
             x, 400, "limit", "offset + limit is at most %d: narrow the list with like= or prefix=", KEYS_MAX);
@@ -321,6 +338,7 @@ static bool asked_body(struct exchange *x, struct svi_bytes *out) {
     struct svi_pack p;
     size_t size;
     const void *body = http_exchange_body(x, &size);
+    /* The parser needs a NUL at the end. A body with a NUL inside would be read in part, and is refused. */
     char *text = svi_alloc_plain(size + 1);
     svs_code code = text ? SVS_OK : SVS_NO_MEMORY;
     svi_pack_begin(&p, out);
@@ -334,6 +352,7 @@ static bool asked_body(struct exchange *x, struct svi_bytes *out) {
             code = svi_pack_end(&p);
     }
     svi_free(text);
+    /* Three causes, three answers: our memory, text that is not JSON, JSON that is no object. */
     if (code == SVS_NO_MEMORY)
         http_exchange_problem(x, 503, "no_memory", "no memory for the request");
     else if (code != SVS_OK)
@@ -346,6 +365,7 @@ static bool asked_body(struct exchange *x, struct svi_bytes *out) {
     return false;
 }
 
+/* A client often learns a request from its refusals, so this one lists what the request has. */
 static void asked_unknown(struct exchange *x, const struct svi_item *name, const char *const *known) {
     const bool shown = name->type == SVI_STRING && name->length < 60;
     char list[200] = "";
@@ -366,6 +386,7 @@ static bool asked_pairs(struct asked *a, struct exchange *x, struct svi_view bod
         svi_item_read(at, &name);
         svi_walk(&at, body.end, SVI_WALK_MAX);
         svi_walk(&at, body.end, SVI_WALK_MAX);
+        /* An unknown key is refused here: passed on, it could turn this request into another one. */
         if (!asked_is_among(&name, known)) {
             asked_unknown(x, &name, known);
             return false;
@@ -375,6 +396,7 @@ static bool asked_pairs(struct asked *a, struct exchange *x, struct svi_view bod
     return true;
 }
 
+/* The path of all requests with a body. `number`: the key of the number in the path, or NULL. */
 static void asked_posted(struct exchange *x, struct http_app *app, const char *op, const char *const *known,
                          const char *number, int64_t value) {
     struct http_stream *s = http_relay_stream(x, app->streams, true);
@@ -385,6 +407,7 @@ static void asked_posted(struct exchange *x, struct http_app *app, const char *o
     asked_begin(&a, op);
     if (number)
         svi_put_int(&a.pack, number, value);
+    /* A refused body leaves the request half written. Only asked_send would have freed it. */
     if (asked_pairs(&a, x, svi_view_of(body.data, body.size), known))
         asked_send(&a, x, s, asked_whole, NULL);
     else
@@ -402,6 +425,7 @@ static bool asked_number(struct exchange *x, const char *what, int64_t *value) {
     const char *text = http_exchange_segment(x, 0);
     char *end;
     *value = strtoll(text, &end, 10);
+    /* strtoll clamps: its largest value may stand for any number above, which no alert has. */
     if (*text && !*end && *value > 0 && *value < INT64_MAX)
         return true;
     http_exchange_problem(x, 404, "unavailable", "%.60s is not the number of %s", text, what);

@@ -1,11 +1,15 @@
 /* Replies of a stream to the messages of one request, and the answer made of them.
  *
- * Messages go out in order over one connection, so their replies come in order. Counting: an element of
- * `scores` is a duplicate, an error, or accepted. Without scores the stream's own count of refused elements
- * is what is known. Scores stay in the form in which they come, JSON or msgpack, and are not taken apart.
+ * http_posted_replied is the entry; read it first. It runs once for each message, counts what its reply
+ * states (posted_add_reply), and after the last one answers and frees the request (posted_finish). Messages
+ * go out in order over one connection, so the n-th reply belongs to the n-th message that was sent.
  *
- * What is uncertain is reported as such: after a break or a silence nobody knows whether the rows were taken,
- * and only a client that numbers its rows can send them again without having them twice. */
+ * An element of `scores` is a duplicate, an error, or accepted. Without scores the stream's own count of
+ * refused elements is what is known. Scores stay in the form in which they arrive, JSON or msgpack, and are
+ * joined without being decoded: a body may have 262,144 rows.
+ *
+ * Uncertainty is reported: after a break or a silence nobody knows whether the rows were
+ * taken. Only a client that numbers its rows can then send them again without having them twice. */
 #include "posted.h"
 
 #include <inttypes.h>
@@ -27,6 +31,7 @@ void http_posted_free(struct posted *p) {
     svi_free(p);
 }
 
+/* The client has left. The replies are still awaited, as they refer to `p`, but none of them is answered. */
 void http_posted_left(void *user) {
     struct posted *p = user;
     p->x = NULL;
@@ -57,6 +62,7 @@ static void posted_keep(struct posted *p, const void *bytes, size_t size) {
 /* Counts an element of `scores` by its first key. True: it is the first that is refused. */
 static bool posted_count(struct posted *p, const char *key, size_t length) {
     const bool refused = length == 5 && memcmp(key, "error", 5) == 0;
+    /* The stream writes `error` and `duplicate` as first keys, so no element has to be searched. */
     if (length == 9 && memcmp(key, "duplicate", 9) == 0)
         p->duplicates++;
     else if (!refused)
@@ -96,15 +102,18 @@ static const char *posted_scores_json(struct posted *p, const char *array, struc
         const char *first = svi_json_type(e) == SVI_JSON_OBJECT ? svi_json_first(e) : NULL;
         if (first)
             svi_json_key(first, &key);
+        /* The reply's own code, where it precedes the scores, is more general and stays. */
         if (posted_count(p, key.at, (size_t)(key.end - key.at)) && !*r->code)
             posted_reason_json(e, r);
         end = svi_json_skip(e);
     }
     if (!begin)
         return svi_json_skip(array);
+    /* The elements of this reply continue the list of those before it, so its brackets are left out. */
     if (p->scores.size > 0)
         posted_keep(p, ",", 1);
     posted_keep(p, begin, (size_t)(end - begin));
+    /* The text was checked: after the last element there is nothing but blanks and the bracket. */
     while (*end != ']')
         end++;
     return end + 1;
@@ -116,6 +125,8 @@ static bool posted_read_json(struct posted *p, const void *reply, size_t size, s
     static const char zeros[32];
     struct svi_bytes copy = {0};
     svs_error err;
+    /* The checks look at bytes after the text, so the copy ends in zeros. They come first: the walk below has
+     * no bounds of its own. */
     bool good = svi_bytes_append(&copy, reply, size) == SVS_OK &&
                 svi_bytes_append(&copy, zeros, sizeof zeros) == SVS_OK;
     const char *text = (const char *)copy.data;
@@ -124,6 +135,7 @@ static bool posted_read_json(struct posted *p, const void *reply, size_t size, s
            svi_json_type(text) == SVI_JSON_OBJECT;
     for (const char *at = good ? svi_json_first(text) : NULL; at;) {
         struct svi_span key;
+        /* `end` spares the long array of scores a second walk. */
         const char *value = svi_json_key(at, &key), *end = NULL;
         const size_t length = (size_t)(key.end - key.at);
         const enum svi_json_type type = svi_json_type(value);
@@ -252,9 +264,12 @@ static svs_code posted_make_msgpack(const struct posted *p, struct svi_bytes *ou
 void http_posted_answer(struct posted *p) {
     const char *type =
         http_exchange_accepts(p->x, "application/json, application/msgpack, application/x-msgpack");
+    /* No acceptable type at all still gets JSON: the rows were taken, which an answer 406 would hide. */
     const bool wants_json = !type || strcmp(type, "application/json") == 0;
     struct svi_bytes out = {0}, other = {0};
     struct svi_pack pack;
+    /* The answer is made in the form of the scores first, and converted as a whole where the client wants the
+     * other one. */
     svs_code code = p->json ? posted_make_json(p, &out) : posted_make_msgpack(p, &out);
     if (code == SVS_OK && p->json && !wants_json) {
         svi_pack_begin(&pack, &other);
@@ -267,6 +282,7 @@ void http_posted_answer(struct posted *p) {
         code = svi_json_msgpack(&other, out.data, out.size, NULL);
     }
     const struct svi_bytes *text = p->json != wants_json ? &other : &out;
+    /* The problem says that the rows were taken: a client that repeats them would have them twice. */
     if (code == SVS_OK)
         http_exchange_answer(p->x, 200, type ? type : "application/json", text->data, text->size);
     else
@@ -294,6 +310,7 @@ static void posted_known(const struct posted *p, char *out, size_t size) {
                  p->accepted + p->duplicates, p->rows, p->duplicates);
 }
 
+/* The worst that happened decides: rows of unknown fate, then rows that were not sent, then a refusal. */
 static void posted_failed(struct posted *p) {
     char before[120];
     posted_known(p, before, sizeof before);
@@ -306,6 +323,7 @@ static void posted_failed(struct posted *p) {
         http_exchange_problem(p->x, 503, p->why == http_why_absent ? "not_there" : "busy",
                               "%s%s: %s were not sent", before, p->why, rest);
     } else {
+        /* A stream at its limit accepts the same rows later. 503 makes clients repeat them; 4xx would not. */
         const bool later = http_relay_temporary(p->code) || strcmp(p->code, "limit") == 0;
         if (later)
             http_exchange_add(p->x, "Retry-After", "5");
@@ -319,6 +337,8 @@ void http_posted_refuse(struct posted *p, const char *why) {
     posted_failed(p);
 }
 
+/* One row that was accepted makes the answer a success with counts; a client would repeat all rows otherwise.
+ */
 static void posted_finish(struct posted *p) {
     if (p->x && (p->why || p->whole))
         posted_failed(p);
@@ -336,12 +356,15 @@ static const char posted_unreadable[] = "the reply of the stream could not be re
 static void posted_add_reply(struct posted *p, int64_t rows, const void *reply, size_t size) {
     struct posted_reply r = {0};
     const uint8_t *bytes = reply;
+    /* No map of msgpack begins with these bytes, so the reply itself states its form. */
     const bool json = size > 0 && (*bytes == '{' || *bytes == '[');
     if (!(json ? posted_read_json(p, reply, size, &r) : posted_read_msgpack(p, reply, size, &r))) {
         p->why = posted_unreadable;
         p->uncertain += rows;
         return;
     }
+    /* Scores have been counted element by element. A reply without them has counts of its own, or refuses
+     * all. */
     const bool whole = !r.has_scores && !r.ok;
     p->scored = p->scored || r.has_scores;
     if (!r.has_scores) {
@@ -358,12 +381,16 @@ static void posted_add_reply(struct posted *p, int64_t rows, const void *reply, 
 
 /* A message that could not be sent fails at once, before the replies to those that were. */
 void http_posted_replied(void *user, const void *reply, size_t size, const char *why) {
+    /* Not sent: no reply is due, and `replied` must not advance, or replies would be matched with wrong rows.
+     */
     struct posted *p = user;
     if (why == http_why_full || why == http_why_absent) {
         p->why = p->why ? p->why : why;
         p->unsent++;
     } else {
         const int64_t rows = p->counts[p->replied++];
+        /* These three leave open whether the stream took the rows. A reason of that kind replaces a milder
+         * one. */
         const bool uncertain = why == http_why_timeout || why == http_why_broken || why == http_why_foreign;
         if (!why)
             posted_add_reply(p, rows, reply, size);
@@ -371,6 +398,7 @@ void http_posted_replied(void *user, const void *reply, size_t size, const char 
             p->why = p->uncertain > 0 ? p->why : why;
         p->uncertain += uncertain ? rows : 0;
     }
+    /* The last message frees `p`: nothing may follow. */
     if (p->replied + p->unsent == p->messages)
         posted_finish(p);
 }

@@ -1,9 +1,16 @@
-/* Bodies as rows. A JSON text is checked once (data/json_in.h), after which walking over it needs no bounds;
- * msgpack likewise (wire/cursor.h). Nothing of a client's text is put between other text before that check:
- * it cannot end the array that the rows are in.
+/* Bodies as rows: a body is read once (http_rows_read), states its source (http_rows_source), and is then cut
+ * into messages (http_rows_take). The parts follow in this order; read http_rows_read first.
  *
- * Where a body is cut into several messages, names that one row gives to the arrays after it (`columns`) hold
- * until another row gives others, and are stated again at the start of each message. */
+ * JSON, lines of JSON and CSV become one JSON array, msgpack a series of elements. A JSON text is checked
+ * once (data/json_in.h), after which walking over it needs no bounds; msgpack likewise (wire/cursor.h).
+ * Nothing of a client's text is put between other text before that check: it cannot end the array that the
+ * rows are in.
+ *
+ * Rows are not decoded here. The stream decides what their columns mean, and a second decoder could differ
+ * from it.
+ *
+ * Names that one row gives to the arrays after it (`columns`) hold until another row gives others. Where a
+ * body is cut, they are therefore stated again at the start of each message. */
 #include "sample_rows.h"
 
 #include <stdio.h>
@@ -63,12 +70,15 @@ static const char *rows_foreign(const uint8_t *body, size_t size) {
 
 /* Counts bytes as the client wrote them, which the stream behind us could not. */
 static svs_code rows_check_text(const char *body, size_t size, svs_error *err) {
+    /* Files of another kind are rarely valid UTF-8. They are named first, as "line 1 is not UTF-8" helps
+     * nobody. */
     const char *foreign = rows_foreign((const uint8_t *)body, size);
     int64_t line = 1;
     if (foreign)
         return svi_fail(err, SVS_WRONG_TYPE, "the body is no text in UTF-8: %s", foreign);
     if (svi_utf8_valid(body, size))
         return SVS_OK;
+    /* Only a text that failed is walked again, for the number of its line. */
     for (size_t at = 0, n; (n = svi_utf8_length(body + at, size - at)) > 0; at += n)
         line += body[at] == '\n';
     return svi_fail(err, SVS_WRONG_TYPE,
@@ -88,6 +98,7 @@ static svs_code rows_too_many(const struct http_rows *r, svs_error *err) {
 
 /* ---- JSON */
 
+/* The NUL is a character of every set of strchr, so it is excluded. */
 static bool rows_blank(const char *text, size_t size) {
     size_t i = 0;
     while (i < size && strchr(" \t\r\n", text[i]) && text[i])
@@ -107,12 +118,14 @@ static svs_code rows_json(struct http_rows *r, const char *body, size_t size, sv
     const bool object = body[blanks] == '{';
     if (!object && body[blanks] != '[')
         return svi_fail(err, SVS_WRONG_TYPE, "the body is to be a JSON object or an array of objects");
+    /* An object alone becomes an array of one, which takes a level of the depth. */
     const svs_code code = svi_json_check_value((struct svi_span){body, body + size}, DEPTH + !object, err);
     if (code != SVS_OK)
         return rows_refuse(err, code,
                            code == SVS_TRAILING
                                ? "the body (lines of JSON have the Content-Type application/x-ndjson)"
                                : "the body");
+    /* Length `object`: the brackets are added where the body has none. */
     SVI_TRY(rows_put(r, "[", object));
     SVI_TRY(rows_put(r, body + blanks, size - blanks));
     return rows_put(r, "]", object);
@@ -124,11 +137,14 @@ static svs_code rows_lines(struct http_rows *r, const char *body, size_t size, s
     for (size_t at = 0; at < size;) {
         const char *end = memchr(body + at, '\n', size - at);
         const size_t length = end ? (size_t)(end - body) - at : size - at;
+        /* Blank lines count as lines, so that an error names the line that an editor shows. */
         line++;
         if (!rows_blank(body + at, length)) {
             if (++r->count > rows_most(r))
                 return rows_too_many(r, err);
+            /* Each line is checked alone: "1],[2" is no row, though it would fit into the array. */
             const svs_code code = svi_json_check((struct svi_span){body + at, body + at + length}, err);
+            /* By far the most common cause, which the bare error would not suggest. */
             if (code == SVS_TRAILING && !memchr(body, '\n', size))
                 return svi_fail(err, code,
                                 "the body: several JSON values in one line; with curl, --data-binary @FILE "
@@ -158,6 +174,7 @@ static svs_code rows_msgpack(struct http_rows *r, const void *body, size_t size,
     r->count = head.type == SVI_MAP ? 1 : head.length;
     if (r->count > rows_most(r))
         return rows_too_many(r, err);
+    /* The head of an array is dropped: each message gets one of its own, with the number of its elements. */
     if (head.type == SVI_MAP)
         at = body;
     return rows_put(r, at, (size_t)(end - at));
@@ -167,6 +184,7 @@ static svs_code rows_msgpack(struct http_rows *r, const void *body, size_t size,
 
 /* Of an array as the client sent it; the other forms are counted as they are read. */
 static svs_code rows_count(struct http_rows *r, svs_error *err) {
+    /* It stops above the limit: a body of small elements must not cost a walk over all of them. */
     const char *row = svi_json_first((const char *)r->bytes.data);
     for (; row && r->count <= rows_most(r); row = svi_json_next(svi_json_skip(row)))
         r->count++;
@@ -179,10 +197,12 @@ svs_code http_rows_read(struct http_rows *r, enum http_rows_form form, const voi
     struct svi_bytes text = {0};
     svs_error local = {SVS_NO_MEMORY, "no memory for the body"};
     svs_code code;
+    /* Appending sets no error, so what it means is stated in advance. */
     *err = local;
     r->json = form != HTTP_ROWS_MSGPACK;
     if (size == 0 || (r->json && rows_blank(body, size)))
         return svi_fail(err, SVS_EMPTY, "the body is empty");
+    /* msgpack has its length in itself, and needs neither text checks nor zeros. */
     if (!r->json) {
         SVI_TRY(rows_msgpack(r, body, size, err));
         r->size = r->bytes.size;
@@ -207,6 +227,7 @@ svs_code http_rows_read(struct http_rows *r, enum http_rows_form form, const voi
     }
     svi_bytes_clear(&text);
     SVI_TRY(code);
+    /* `size` is noted before the zeros: they serve the walks, and are never sent. */
     r->size = r->bytes.size;
     SVI_TRY(rows_put(r, zeros, sizeof zeros));
     return form == HTTP_ROWS_JSON ? rows_count(r, err) : SVS_OK;
@@ -221,6 +242,7 @@ static const char *rows_json_key(const char *object, const char *key) {
         return NULL;
     for (const char *p = svi_json_first(object); p;) {
         struct svi_span raw;
+        /* The last of equal keys; the stream refuses a row that has two. */
         const char *value = svi_json_key(p, &raw);
         if ((size_t)(raw.end - raw.at) == strlen(key) && memcmp(raw.at, key, strlen(key)) == 0)
             found = value;
@@ -235,6 +257,7 @@ static const uint8_t *rows_map_key(const uint8_t *map, const uint8_t *limit, con
     struct svi_item head, name;
     const uint8_t *at = svi_item_read(map, &head), *found = NULL;
     for (uint32_t i = 0; head.type == SVI_MAP && i < head.length; i++) {
+        /* `value` skips the key, then `at` skips the value: one walk over each pair. */
         const uint8_t *value = at;
         svi_item_read(at, &name);
         svi_walk(&value, limit, SVI_WALK_MAX);
@@ -267,12 +290,14 @@ static svs_code rows_source_json(const char *row, char *src, int64_t *n, svs_err
     /* In a flat row these are columns. */
     if (!op && !rows_json_key(row, "x"))
         return SVS_OK;
+    /* Checked before the source: this error names the cure. */
     if (op && strncmp(op, "\"message\"", 9) == 0)
         return rows_no_message(err);
     if (name && svi_json_type(name) != SVI_JSON_NULL) {
         if (svi_json_type(name) != SVI_JSON_STRING)
             return rows_bad_source(err);
         svi_json_string_at(name, &raw);
+        /* A name without escapes stays where it is in the body, so it is moved into `src` in either case. */
         if (!svi_json_unescape(raw, src, SVS_NAME_MAX, &text) || text.at == text.end ||
             text.end - text.at > SVS_NAME_MAX)
             return rows_bad_source(err);
@@ -295,6 +320,7 @@ static svs_code rows_source_map(const uint8_t *row, const uint8_t *limit, char *
     struct svi_item item = {.type = SVI_NIL};
     if (op)
         svi_item_read(op, &item);
+    /* The same rules as for JSON, in the same order: a source must not depend on the form of the body. */
     if (svi_item_is(&item, "message"))
         return rows_no_message(err);
     item.type = SVI_NIL;
@@ -332,6 +358,7 @@ svs_code http_rows_source(const struct http_rows *r, char *src, int64_t *n, svs_
 
 /* Notes the columns that a row sets, for the messages after it. */
 static void rows_note_columns(struct http_rows *r, size_t row) {
+    /* A null states nothing, so the columns before it stay in force. */
     const uint8_t *at = r->bytes.data + row, *end = NULL;
     if (r->json) {
         const char *value = rows_json_key((const char *)at, "columns");
@@ -364,10 +391,13 @@ static size_t rows_end(const struct http_rows *r, size_t row, size_t *next) {
 bool http_rows_take(struct http_rows *r, size_t bytes, int64_t rows, struct http_rows_part *part) {
     if (r->taken == r->count)
         return false;
+    /* Offset 0 is the bracket of the array, or the first element of msgpack. */
     if (r->json && r->taken == 0)
         r->next = (size_t)(svi_json_first((const char *)r->bytes.data) - (const char *)r->bytes.data);
     const size_t begin = r->next;
     *part = (struct http_rows_part){.at = r->bytes.data + begin, .first = r->taken};
+    /* Columns noted so far come from rows of earlier messages. Those of this one take effect by themselves.
+     */
     if (r->columns_size > 0) {
         part->columns = r->bytes.data + r->columns;
         part->columns_size = r->columns_size;
@@ -385,6 +415,7 @@ bool http_rows_take(struct http_rows *r, size_t bytes, int64_t rows, struct http
     }
     for (size_t row = begin, next = 0; r->taken < r->count && part->count < rows; row = next) {
         const size_t end = rows_end(r, row, &next);
+        /* The first row is taken whatever its size, or the caller would never see the end of the rows. */
         if (part->count > 0 && end - begin > bytes)
             break;
         rows_note_columns(r, row);

@@ -1,9 +1,15 @@
 /* POST /samples, /predict, /labels and /forget: rows to the stream, acknowledged as its own delivery level
- * states, or only scored.
+ * states, or only scored. What the replies make of them is in posted.c.
  *
- * The rows of the body become one message, or several where they are too many or too large for one. The first
- * element of each message of samples is {op: message}: it asks for the scores, and states `src` and `n` where
- * the client numbers its rows. What the replies make of them is in posted.c. */
+ * A handler (http_samples_, at the end of its part; read these first) reads the body, makes a struct posted,
+ * finds the source, and dispatches by the stream's in.mode. posted_send first counts the messages and checks
+ * that all of them fit, because a request that stops in the middle leaves the client with half its rows. Then
+ * it hands all over at once, in order.
+ *
+ * Rows become one message, or several where they are too many or too large for one. The first element of each
+ * message of samples is {op: message}: it asks for the scores, and states `src` and `n` where the client
+ * numbers its rows. Labels and removals become elements of msgpack here, whatever the form of the body, and
+ * then take the way of samples. Predictions go to ctl, as they change nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +59,7 @@ static svs_code posted_prefix_msgpack(const struct posted *p, const struct http_
                                       struct svi_bytes *out) {
     struct svi_pack pack;
     svi_pack_begin(&pack, out);
+    /* msgpack states its length in advance: this element and the rows that the caller appends. */
     svi_pack_array(&pack, (size_t)part->count + 1);
     const struct svi_open_map map = svi_pack_open(&pack);
     svi_put_text(&pack, "op", "message");
@@ -95,6 +102,7 @@ static svs_code posted_question(const struct posted *p, const struct http_rows_p
     svi_put_text(&pack, "op", "score");
     if (p->keyed)
         svi_put_text(&pack, "key", p->src);
+    /* The length is that of the rows, which follow as bytes, and of {op: message} where it is needed. */
     svi_put_array(&pack, "sample", (size_t)part->count + (part->columns != NULL));
     if (part->columns) {
         const struct svi_open_map head = svi_pack_open(&pack);
@@ -111,6 +119,8 @@ static svs_code posted_question(const struct posted *p, const struct http_rows_p
 /* One message in `out` (replaced). */
 static svs_code posted_message(const struct posted *p, const struct http_rows_part *part,
                                struct svi_bytes *out) {
+    /* One block for the whole message: the rows are copied once, and the buffer is used again for the next.
+     */
     out->size = 0;
     SVI_TRY(svi_bytes_reserve(out, part->size + part->columns_size + PREFIX_MAX));
     if (p->kind == POSTED_PREDICT)
@@ -122,6 +132,7 @@ static svs_code posted_message(const struct posted *p, const struct http_rows_pa
 
 /* Rows of a message, so that it stays below what the stream accepts. */
 static bool posted_take(const struct posted *p, struct http_rows *rows, struct http_rows_part *part) {
+    /* A tiny max.message must not make the difference wrap. Half of it is then given to the rows. */
     const size_t most = http_stream_max_message(p->stream), spare = PREFIX_MAX + rows->columns_size;
     return http_rows_take(rows, most > 2 * spare ? most - spare : most / 2, ROWS_MAX, part);
 }
@@ -133,12 +144,14 @@ static void posted_push(struct posted *p, struct http_rows *rows) {
     char text[120];
     int64_t sent = 0;
     bool good = true;
+    /* The first failure ends it: rows after a gap would reach the stream out of order. */
     while (good && posted_take(p, rows, &part)) {
         good = posted_message(p, &part, &message) == SVS_OK &&
                http_stream_push(p->stream, message.data, message.size);
         sent += good ? part.count : 0;
     }
     svi_bytes_clear(&message);
+    /* 202, not 200: nobody knows yet whether the stream will take the rows. */
     if (good) {
         snprintf(text, sizeof text,
                  "{\"sent\":%" PRId64 ",\"acknowledged\":false,\"delivery\":\"at-most-once\"}\n", sent);
@@ -164,12 +177,14 @@ static bool posted_is_old(struct exchange *x, const struct http_stream *s) {
 }
 
 /* Counts the messages that the rows need. False: they cannot be sent, which was answered. */
+/* Takes `rows` by value: it cuts a copy, so that posted_send cuts the same messages from the start. */
 static bool posted_fits(struct posted *p, struct http_rows rows) {
     const size_t most = http_stream_max_message(p->stream), under_way = *p->stream->ctl.bytes;
     struct http_rows_part part;
     size_t total = 0;
     for (; posted_take(p, &rows, &part); p->messages++) {
         total += part.size + part.columns_size + PREFIX_MAX;
+        /* A part above the limit is always a single row, since http_rows_take never joins rows beyond it. */
         if (part.size + PREFIX_MAX > most && part.count == 1) {
             http_exchange_problem(p->x, 413, "too_large",
                                   "row %" PRId64
@@ -180,6 +195,7 @@ static bool posted_fits(struct posted *p, struct http_rows rows) {
         if (part.columns && posted_is_old(p->x, p->stream))
             return false;
     }
+    /* A body that can never fit is refused for good; one that does not fit now may be sent again. */
     if (total > HTTP_ASKS_BYTES)
         http_exchange_problem(
             p->x, 413, "too_large",
@@ -205,6 +221,7 @@ static void posted_send(struct posted *p, struct http_rows *rows) {
         return;
     }
     const int64_t messages = p->messages;
+    /* The exchange outlasts the requests by GRACE: their timeouts say more than one of the exchange would. */
     http_exchange_later(p->x, SECONDS + GRACE, http_posted_left, p);
     while (i < messages && posted_take(p, rows, &part)) {
         p->counts[i++] = part.count;
@@ -226,6 +243,8 @@ static bool posted_source(struct posted *p, const struct http_rows *rows) {
     const struct http_principal *who = http_exchange_principal(p->x);
     const char *src = http_exchange_query(p->x, "src");
     svs_error err;
+    /* The row is read first and the query overwrites it: what the address states is meant for this request.
+     */
     if (http_rows_source(rows, p->src, &p->n, &err) != SVS_OK) {
         http_exchange_problem(p->x, 422, svs_code_name(err.code), "row 1: %s", err.text);
         return false;
@@ -240,6 +259,7 @@ static bool posted_source(struct posted *p, const struct http_rows *rows) {
     else if (*p->src ? p->n < 0 : p->n >= 0)
         http_exchange_problem(p->x, 422, "missing_source",
                               "rows are numbered by src and n together: ?src=NAME&n=0 for the first one");
+    /* Checked last, on the source that will be used, and before any row is sent. */
     else if (!http_principal_may_send_as(who, p->src, strlen(p->src)))
         http_exchange_problem(p->x, 403, "not_allowed",
                               "this token may send under the sources %s only: give one as ?src=NAME&n=NUMBER",
@@ -260,6 +280,7 @@ static bool posted_read(struct exchange *x, struct http_rows *rows) {
     size_t size;
     const void *body = http_exchange_body(x, &size);
     http_rows_form(http_exchange_body_type(x), &form);
+    /* `rows` may hold a part of the body after a failure, and the callers clear it on success only. */
     if (http_rows_read(rows, form, body, size, &err) == SVS_OK)
         return true;
     posted_refuse_body(x, &err);
@@ -282,6 +303,7 @@ static struct posted *posted_new(struct exchange *x, struct http_stream *s, enum
 /* Over the socket that takes samples. */
 static void posted_dispatch(struct posted *p, struct http_rows *rows) {
     const struct http_stream *s = p->stream;
+    /* No rows make no message, and no reply would ever answer them. */
     if (rows->count == 0) {
         http_posted_answer(p);
         http_posted_free(p);
@@ -292,6 +314,8 @@ static void posted_dispatch(struct posted *p, struct http_rows *rows) {
     } else if (s->in_mode == HTTP_IN_ROUTER) {
         posted_send(p, rows);
     } else {
+        /* An absent stream may return, so the client is asked to try again. A mode that takes no samples
+         * stays. */
         if (s->status.size == 0 || s->config.size == 0)
             http_relay_failed(p->x, s, http_why_absent);
         else
@@ -312,6 +336,7 @@ void http_samples_post(struct exchange *x, struct http_app *app) {
     if (!s || !http_relay_switch(x, "scores", &scores) || !posted_read(x, &rows))
         return;
     if ((p = posted_new(x, s, POSTED_SAMPLES, &rows))) {
+        /* A pull socket has no replies, so scores cannot be asked for. */
         p->with_scores = scores && s->in_mode == HTTP_IN_ROUTER;
         if (posted_source(p, &rows))
             posted_dispatch(p, &rows);
@@ -335,6 +360,7 @@ void http_samples_predict(struct exchange *x, struct http_app *app) {
     if (!posted_read(x, &rows))
         return;
     if ((p = posted_new(x, s, POSTED_PREDICT, &rows))) {
+        /* A prediction has no source: `src` holds the key instead. */
         p->keyed = key;
         snprintf(p->src, sizeof p->src, "%s", key ? key : "");
         if (rows.count > 0) {
@@ -357,6 +383,8 @@ static svs_code changes_element(struct svi_pack *p, struct svi_view row, const c
     const uint8_t *at = head.body;
     if (head.type != SVI_MAP)
         return svi_fail(err, SVS_WRONG_TYPE, "it is %s: each is to be an object", svi_item_name(&head));
+    /* One pair more than the row has: the operation. Its key `op` is not in `known`, so no row can state
+     * another. */
     svi_pack_map(p, head.length + 1);
     svi_put_text(p, "op", op);
     for (uint32_t i = 0; i < head.length; i++) {
@@ -383,6 +411,7 @@ static svs_code changes_read(const struct http_rows *rows, const char *op, const
     const uint8_t *at = rows->bytes.data, *end = at + rows->size;
     svs_code code = SVS_OK;
     svi_pack_begin(&p, &parsed);
+    /* JSON is parsed into msgpack first, and so both forms pass the same check below. */
     if (rows->json) {
         struct svi_item array;
         if ((code = svi_pack_json(&p, (const char *)rows->bytes.data, err)) == SVS_OK)
@@ -393,6 +422,8 @@ static svs_code changes_read(const struct http_rows *rows, const char *op, const
         }
     }
     svi_pack_begin(&p, &out->bytes);
+    /* One bad element refuses the body before anything is sent: labels in part would be hard to find again.
+     */
     for (int64_t i = 0; i < rows->count && code == SVS_OK; i++) {
         struct svi_view row = {at, at};
         char text[SVS_ERROR_TEXT];
@@ -418,6 +449,7 @@ static void changes_post(struct exchange *x, struct http_app *app, const char *o
     svs_error err = {SVS_NO_MEMORY, "no memory for the request"};
     if (!s || !posted_read(x, &rows))
         return;
+    /* The source is taken from `changes`: what was refused there cannot be read as one. */
     if (changes_read(&rows, op, known, &changes, &err) != SVS_OK) {
         http_exchange_problem(x, err.code == SVS_NO_MEMORY ? 503 : 422, svs_code_name(err.code), "%s",
                               err.text);

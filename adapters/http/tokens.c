@@ -1,9 +1,17 @@
-/* Tokens and their rights. A line is read by http_token_line into a struct http_token; what it may contain is
- * checked there, so a struct http_token is valid wherever it appears. A file is accepted as a whole or not at
- * all (http_tokens_parse).
+/* Tokens and their rights: a file of lines HASH NAME ROLES. The parts in order: one line, the whole file, the
+ * lookup, and the changes of `svmstream-http token`. Read http_tokens_parse first.
+ *
+ * http_token_line alone makes a struct http_token, and checks everything that it may contain; so one is valid
+ * wherever it appears. A file is accepted as a whole or not at all. A list without its invalid line would
+ * grant other rights than its author meant, and a running server keeps the list that it has.
  *
  * A token is looked up by its hash alone. Every entry is compared, each in full: the time says nothing about
- * the entries. The text of a token exists in two places only, with its owner and, for a moment, here. */
+ * the entries. The text of a token exists in two places only, with its owner and, for a moment, here. The
+ * file has hashes, so reading it gives nobody a token. A plain SHA-256 is enough for that, as a token is 256
+ * random bits and no word that could be guessed.
+ *
+ * A change edits the text and not the list, which keeps comments and order. It is parsed before it is
+ * written. */
 #include "tokens.h"
 
 #include <errno.h>
@@ -30,11 +38,13 @@ static bool http_token_name(const char *text, size_t length, bool dots) {
     return length > 0 && length <= 64 && strspn(text, name_characters + !dots) >= length;
 }
 
+/* Words are compared in place: a list of roles is not NUL-terminated between its commas. */
 static bool http_token_is(const char *word, size_t length, const char *wanted) {
     return length == strlen(wanted) && memcmp(word, wanted, length) == 0;
 }
 
 static svs_code http_token_source(struct http_token *t, const char *name, size_t length, svs_error *err) {
+    /* Checked without its *: a * in the middle is no pattern, and NAME alone may be empty only before a *. */
     const size_t used = strlen(t->sources), stem = length - (length > 0 && name[length - 1] == '*');
     if (length == 0 || (stem > 0 && !http_token_name(name, stem, true)) || stem > 64)
         return svi_fail(err, SVS_INVALID,
@@ -51,6 +61,7 @@ static svs_code http_token_roles(struct http_token *t, const char *text, svs_err
         unsigned role;
     } roles[] = {{"watch", ROLE_WATCH}, {"send", ROLE_SEND}, {"control", ROLE_CONTROL}};
     char shown[80];
+    /* An empty word, as after a comma too many, is no role and is refused too. */
     for (const char *at = text; at;) {
         const size_t length = strcspn(at, ",");
         unsigned found = 0;
@@ -72,6 +83,7 @@ static svs_code http_token_roles(struct http_token *t, const char *text, svs_err
 
 static bool http_token_hash_read(unsigned char hash[HTTP_HASH_BYTES], const char *text) {
     static const char digits[] = "0123456789abcdef";
+    /* Lower case only: one hash has one spelling, so that a search of the file finds it. */
     if (strspn(text, digits) != 2 * HTTP_HASH_BYTES || strlen(text) != 2 * HTTP_HASH_BYTES)
         return false;
     for (int i = 0; i < HTTP_HASH_BYTES; i++)
@@ -83,6 +95,7 @@ static bool http_token_hash_read(unsigned char hash[HTTP_HASH_BYTES], const char
 static svs_code http_token_words(struct http_token *t, const char *hash, const char *name, const char *roles,
                                  svs_error *err) {
     char shown[80];
+    /* No right remains from what the entry held before. */
     *t = (struct http_token){0};
     if (!http_token_hash_read(t->hash, hash))
         return svi_fail(err, SVS_INVALID, "the hash is not 64 hexadecimal digits in lower case");
@@ -98,8 +111,10 @@ static svs_code http_token_line(struct http_token *t, const char *bytes, size_t 
     int n = 0;
     if (length >= sizeof line || memchr(bytes, '\0', length))
         return svi_fail(err, SVS_INVALID, "the line is too long, or binary");
+    /* strsep writes into its text, and the caller still needs the file as it is. */
     memcpy(line, bytes, length);
     line[length] = '\0';
+    /* A fourth word is read only to notice that there is one. */
     while (n < 4 && (part = strsep(&rest, " \t\r")))
         if (*part)
             word[n++] = part;
@@ -109,10 +124,12 @@ static svs_code http_token_line(struct http_token *t, const char *bytes, size_t 
 }
 
 static bool http_token_is_comment(const char *line, size_t length) {
+    /* A hash mark needs a blank after it: "#deadbeef" is a damaged entry, and not silently a comment. */
     const bool blank = strspn(line, " \t\r\n") >= length;
     return blank || (line[0] == '#' && (length == 1 || line[1] == ' '));
 }
 
+/* Each new entry is compared with those before it. 4096 entries make this quadratic search cheap enough. */
 static svs_code http_token_unique(const struct http_tokens *all, svs_error *err) {
     const struct http_token *last = &all->token[all->count - 1];
     for (int i = 0; i < all->count - 1; i++) {
@@ -135,6 +152,7 @@ static svs_code http_token_lines(struct http_tokens *all, const char *bytes, siz
         if (!http_token_is_comment(at, length)) {
             if (all->count == most)
                 return svi_fail(err, SVS_INVALID, ": more than %d tokens", HTTP_TOKENS_MAX);
+            /* The count rises first, so that the check of uniqueness sees the new entry as the last. */
             svs_code code = http_token_line(&all->token[all->count++], at, length, &why);
             if (code == SVS_OK)
                 code = http_token_unique(all, &why);
@@ -154,6 +172,7 @@ svs_code http_tokens_parse(struct http_tokens *all, const char *path, const char
     int lines = 1;
     for (size_t i = 0; i < length; i++)
         lines += bytes[i] == '\n';
+    /* Lines bound the entries: a small file does not need memory for 4096 of them. */
     const int most = lines < HTTP_TOKENS_MAX ? lines : HTTP_TOKENS_MAX;
     if (!(fresh.token = svi_alloc_array((size_t)most, sizeof *fresh.token)))
         return svi_fail_memory(err, "the tokens file");
@@ -179,10 +198,13 @@ static svs_code http_token_read(struct http_tokens *all, const char *path, char 
     *text = svi_alloc(HTTP_TOKENS_FILE + HTTP_TOKEN_LINE + 2);
     if (!*text)
         return svi_fail_memory(err, "the tokens file");
+    /* A missing file is usually the first start, so this error says how to create it. */
     if (access(path, F_OK) != 0)
         return svi_fail_path(err, SVS_IO, path,
                              "%s; `svmstream-http token --tokens FILE` creates it with its first token",
                              strerror(errno));
+    /* The file may be readable, as it holds hashes. Writing it grants rights, so other users must not be able
+     * to. */
     SVI_TRY(svi_guarded_read(path, false, *text, HTTP_TOKENS_FILE + 1, length, err));
     return http_tokens_parse(all, path, *text, *length, err);
 }
@@ -205,6 +227,7 @@ static bool http_token_same(const unsigned char *a, const unsigned char *b) {
 
 const struct http_token *http_tokens_by_hash(const struct http_tokens *all,
                                              const unsigned char hash[HTTP_HASH_BYTES]) {
+    /* The loop has no early end, which would show by its time whether and where a hash is listed. */
     const struct http_token *found = NULL;
     for (int i = 0; i < all->count; i++)
         found = http_token_same(all->token[i].hash, hash) ? &all->token[i] : found;
@@ -227,16 +250,19 @@ svs_code http_tokens_make(const char *name, const char *roles, char text[HTTP_TO
     unsigned char secret[HTTP_HASH_BYTES], hash[HTTP_HASH_BYTES];
     char digits[2 * HTTP_HASH_BYTES + 1];
     struct http_token checked;
+    /* 32 bytes are below the size that getrandom gives whole, so a short result is a failure. */
     if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret)
         return svi_fail(err, SVS_IO, "the system has no random bytes: %s", strerror(errno));
     strcpy(text, TOKEN_HEAD);
     http_token_digits(secret, text + strlen(TOKEN_HEAD));
+    /* The text of the token is for its owner. The bytes that it was made of are not needed any more. */
     explicit_bzero(secret, sizeof secret);
     if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text, strlen(text), hash) != 0)
         return svi_fail(err, SVS_IO, "SHA-256 is not available");
     http_token_digits(hash, digits);
     if (strlen(roles) > HTTP_TOKEN_LINE - 200)
         return svi_fail(err, SVS_INVALID, "the roles are longer than %d bytes", HTTP_TOKEN_LINE - 200);
+    /* The result is not used: a name or role that the server would refuse must not reach the file. */
     SVI_TRY(http_token_words(&checked, digits, name, roles, err));
     snprintf(line, HTTP_TOKEN_LINE, "%s %s %s\n", digits, name, roles);
     return SVS_OK;
@@ -257,6 +283,7 @@ svs_code http_tokens_append(const char *path, const char *line, svs_error *err) 
     struct http_tokens all = {0};
     char *text = NULL;
     size_t length = 0;
+    /* Only a file that does not exist may be created. One that cannot be read must not be replaced. */
     const bool fresh = access(path, F_OK) != 0 && errno == ENOENT;
     svs_code code = SVS_OK;
     if (!fresh)
@@ -264,6 +291,7 @@ svs_code http_tokens_append(const char *path, const char *line, svs_error *err) 
     else if (!(text = svi_alloc(HTTP_TOKEN_LINE)))
         code = svi_fail_memory(err, "the tokens file");
     if (code == SVS_OK) {
+        /* An editor may have left the last line without its end; the new entry would become a part of it. */
         if (length > 0 && text[length - 1] != '\n')
             text[length++] = '\n';
         strcpy(text + length, line);
@@ -299,6 +327,7 @@ svs_code http_tokens_remove(const char *path, const char *name, svs_error *err) 
         code = svi_fail_path(err, SVS_UNKNOWN_ID, path, "it has no token with the name %s",
                              svi_escape(shown, sizeof shown, name, strlen(name)));
     if (code == SVS_OK) {
+        /* The bytes of one line go; all others stay as their author wrote them. */
         memmove(text + begin, text + end, length - end);
         code = http_token_write(path, text, length - (end - begin), false, err);
     }

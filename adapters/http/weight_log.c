@@ -1,11 +1,15 @@
 /* Which weights moved: the model that was published last, against one that was published some time before.
  *
- * The newest model is always kept. It becomes a snapshot when the snapshot before it is INTERVAL older.
- * Beyond SNAPSHOTS, or BYTES of a stream, every second snapshot leaves and the interval doubles, so that old
- * times are kept coarsely. A model of another epoch, or with fewer features (a reset), starts over.
+ * Models arrive by weights_on_event, the writer; http_weights_get is the reader. Read these two first. The
+ * newest model is always kept. When the next one arrives, it becomes a snapshot if the snapshot before it is
+ * INTERVAL older. Beyond SNAPSHOTS, or BYTES of a stream, every second snapshot is removed and the interval
+ * doubles: memory stays bounded, and any age can still be asked for, old ones coarsely.
  *
- * Weights are matched by the name of the feature at the same place, and the label of the row: a stream adds
- * features at the end. */
+ * A model of another epoch, or with fewer features (a reset), starts over, as its weights do not continue the
+ * earlier ones. Weights are matched by their column, since a stream adds features at the end, and by the
+ * label of the row, since classes may change places.
+ *
+ * Snapshots stay packed as they were published. They are decoded only when somebody asks, which is rare. */
 #include "weight_log.h"
 
 #include <math.h>
@@ -50,6 +54,7 @@ struct weight_move {
     double now, before;
 };
 
+/* `bytes` is the sum over `kept`; only this function and weights_keep change it. */
 static void weights_drop(struct weight_state *w, int at) {
     w->bytes -= w->kept[at].bytes.size;
     svi_bytes_clear(&w->kept[at].bytes);
@@ -58,6 +63,7 @@ static void weights_drop(struct weight_state *w, int at) {
 }
 
 static void weights_clear(struct weight_state *w) {
+    /* From the end, so that nothing is moved. */
     while (w->count > 0)
         weights_drop(w, w->count - 1);
     w->interval = INTERVAL;
@@ -65,6 +71,7 @@ static void weights_clear(struct weight_state *w) {
 
 /* Every second one leaves, but the newest stays. */
 static void weights_thin(struct weight_state *w) {
+    /* Downwards: what is removed does not shift the places that follow. */
     for (int i = w->count - 2; i >= 0; i -= 2)
         weights_drop(w, i);
     w->interval *= 2;
@@ -73,9 +80,12 @@ static void weights_thin(struct weight_state *w) {
 /* The model that was the newest becomes a snapshot, if it is time. Its bytes move. */
 static void weights_keep(struct weight_state *w) {
     const double last = w->count > 0 ? w->kept[w->count - 1].time : -INFINITY;
+    /* A model above half of the budget would push out all others, and there would be no past to compare with.
+     */
     if (w->now.bytes.size == 0 || w->now.bytes.size > BYTES / 2 || w->now.time < last + w->interval)
         return;
     while (w->count > 0 && (w->count == SNAPSHOTS || w->bytes + w->now.bytes.size > BYTES)) {
+        /* A single snapshot cannot be thinned; without this case the loop would not end. */
         if (w->count > 1)
             weights_thin(w);
         else
@@ -83,6 +93,7 @@ static void weights_keep(struct weight_state *w) {
     }
     w->bytes += w->now.bytes.size;
     w->kept[w->count++] = w->now;
+    /* The snapshot owns the bytes now. */
     w->now = (struct weight_model){0};
 }
 
@@ -92,17 +103,20 @@ static void weights_on_event(void *user, struct http_stream *s, const struct sub
     const struct svi_view model = svi_view_of(e->payload, e->size),
                           before = svi_view_of(w->now.bytes.data, w->now.bytes.size);
     char key[SVS_KEY_MAX + 1];
+    /* A model with a key belongs to one device; thousands of them would not fit into the budget. */
     if (e->kind != SVI_TOPIC_MODEL || *svi_view_text(model, "key", key, sizeof key))
         return;
     const uint64_t epoch = svi_view_unsigned(model, "epoch", 0);
     const bool fewer =
         w->now.bytes.size > 0 && svi_view_integer(model, "d", 0) < svi_view_integer(before, "d", 0);
+    /* The old model is kept or dropped first, because its bytes are overwritten below. */
     if (epoch != w->epoch || fewer)
         weights_clear(w);
     else
         weights_keep(w);
     w->epoch = epoch;
     w->now.bytes.size = 0;
+    /* Without memory there is no newest model: half a one would be compared as if it were whole. */
     if (svi_bytes_append(&w->now.bytes, e->payload, e->size) != SVS_OK)
         w->now.bytes.size = 0;
     w->now.time = svi_wall_clock();
@@ -136,6 +150,7 @@ void http_weights_close(struct http_weights **weights) {
 
 /* Element i of an array; no value beyond the end. */
 static struct svi_view weights_element(struct svi_view array, int64_t i) {
+    /* Elements differ in size, so they are walked over from the first one. */
     struct svi_view element = {NULL, NULL};
     int64_t left = -1;
     for (int64_t k = 0; k <= i; k++)
@@ -144,6 +159,7 @@ static struct svi_view weights_element(struct svi_view array, int64_t i) {
     return element;
 }
 
+/* Labels are compared as packed bytes: the stream packs the same label in the same way. */
 static bool weights_same(struct svi_view a, struct svi_view b) {
     return a.at && b.at && a.end - a.at == b.end - b.at && memcmp(a.at, b.at, (size_t)(a.end - a.at)) == 0;
 }
@@ -160,9 +176,11 @@ static void weights_insert(struct weight_move *list, int64_t *count, int64_t mos
     int64_t at = *count;
     while (at > 0 && fabs(list[at - 1].now - list[at - 1].before) < fabs(m.now - m.before))
         at--;
+    /* Smaller than all of a full list. Equal moves keep the order of rows and columns. */
     if (at == most)
         return;
     *count += *count < most;
+    /* A full list drops its last move here, since the count has not risen. */
     memmove(&list[at + 1], &list[at], (size_t)(*count - at - 1) * sizeof *list);
     list[at] = m;
 }
@@ -175,6 +193,7 @@ static int64_t weights_compare(struct svi_view now, struct svi_view before, stru
                           old_item = svi_view_item(svi_view_key(before, "W"));
     struct svi_doubles w, old;
     int64_t count = 0;
+    /* Models of a kernel or of trees have no W, and so no weights to compare. */
     if (d < 1 || old_d < 1 || !svi_item_doubles(&item, &w) || !svi_item_doubles(&old_item, &old))
         return 0;
     const int64_t rows = w.count / d, old_rows = old.count / old_d;
@@ -184,6 +203,7 @@ static int64_t weights_compare(struct svi_view now, struct svi_view before, stru
         int64_t other = k < old_rows && weights_same(class, weights_class(before, old_rows, k)) ? k : 0;
         while (other < old_rows && class.at && !weights_same(class, weights_class(before, old_rows, other)))
             other++;
+        /* A class or a feature that the old model lacks has not moved: it has no weight before. */
         for (int64_t j = 0; j < d && j < old_d && other < old_rows; j++) {
             const struct weight_move m = {k, j, svi_doubles_get(&w, k * d + j),
                                           svi_doubles_get(&old, other * old_d + j)};
@@ -203,6 +223,7 @@ static void weights_put(struct svi_pack *p, struct svi_view model, const struct 
                           class = weights_class(model, w.count / d, m->row);
     const struct svi_open_map map = svi_pack_open(p);
     svi_pack_key(p, "feature");
+    /* A stream without names has its columns by number. */
     if (name.at)
         svi_pack_raw(p, name.at, (size_t)(name.end - name.at));
     else
@@ -219,6 +240,8 @@ static void weights_put(struct svi_pack *p, struct svi_view model, const struct 
 
 /* The newest snapshot that is at least `since` seconds old, else the oldest; the model itself if none is. */
 static const struct weight_model *weights_before(const struct weight_state *w, double since) {
+    /* A young program has no snapshot of that age. The oldest is the best answer, and `from` states its time.
+     */
     const struct weight_model *found = w->count > 0 ? &w->kept[0] : &w->now;
     for (int i = 1; i < w->count && w->kept[i].time <= svi_wall_clock() - since; i++)
         found = &w->kept[i];
@@ -235,6 +258,7 @@ void http_weights_get(struct exchange *x, struct http_app *app) {
     if (!s || !http_relay_number(x, "since", 0, 1e9, &since) ||
         !http_relay_integer(x, "limit", 1, MAX_LIST, &limit))
         return;
+    /* The stream need not be live: its last models are here. */
     const struct weight_state *w = &app->weights->state[s->index];
     const struct weight_model *old = weights_before(w, since);
     const struct svi_view now = svi_view_of(w->now.bytes.data, w->now.bytes.size),
@@ -243,6 +267,7 @@ void http_weights_get(struct exchange *x, struct http_app *app) {
         http_exchange_problem(x, 503, "no_memory", "no memory for the answer");
         return;
     }
+    /* Before the first model the answer is an empty list without times, which a client can poll. */
     const bool known = w->now.bytes.size > 0;
     const int64_t count = known ? weights_compare(now, before, list, limit) : 0;
     svi_pack_begin(&p, &out);

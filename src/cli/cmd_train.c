@@ -1,13 +1,16 @@
 /* svmstream train: a file of examples -> a model file, cross-validation, or a search for C.
  *
- * The options are read and checked before the whole file is read, because it may be long: take_options fills
- * the library's struct svs_train_options. Their order matters: the default loss depends on the solver, the
- * default bias on the loss. Only the factors of --weights and class.weight wait for the file, which has the
- * labels (cmd_train_weights). cmd_train_work then runs one of train_model, cross_validate and
- * cmd_train_search; all of them end the progress line before they print.
+ * cmd_train_run, near the end, is the course of the command; read it first. It previews the file, checks the
+ * options (take_options) and only then reads the whole file, because that may be long. Only the factors of
+ * --weights and class.weight wait for the file, which has the labels (cmd_train_weights). cmd_train_work then
+ * runs one of train_model, cross_validate and cmd_train_search. All of them end the progress line before they
+ * print.
+ *
+ * The order of the options matters: the default loss depends on the solver, the default bias on the loss. An
+ * option without effect is refused, since silence would suggest that it worked.
  *
  * With a model, standard error gets a line about the data, one for each problem with its certificate, and the
- * quality on the examples. Results of cross-validation go to standard output. */
+ * quality on the examples. Results of cross-validation go to standard output, as they are the result. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -57,6 +60,7 @@ static const struct liblinear { const char *number, *name, *loss; } * liblinear_
 /* The default loss: the one that the solver is made for. */
 static const char *normal_loss(const struct train *t) {
     const struct liblinear *method = liblinear_solver(cli_value(t->args, "solver"));
+    /* The task precedes the solver: a regression has one loss with every solver. */
     if (t->args->settings.task == SVS_REGRESS)
         return "squared";
     if (method)
@@ -78,12 +82,14 @@ static const char *normal_loss(const struct train *t) {
 static int take_loss(struct train *t) {
     const char *word = cli_has(t->args, "loss") ? cli_value(t->args, "loss") : normal_loss(t);
     char *end = "";
+    /* `end` stays "" for words, and so only a number is checked for a rest. */
     t->o.loss = strcmp(word, "squared") == 0 ? SVS_SQUARED : SVS_HINGE;
     t->o.p = t->o.loss == SVS_SQUARED || strcmp(word, "l2") == 0 ? 2
              : strcmp(word, "l1") == 0                           ? 1
                                                                  : strtod(word, &end);
     if (end == word || *end || !(t->o.p >= 1 && t->o.p <= 2))
         return cli_usage(t->args, "--loss is l1, l2, squared or a number from 1 to 2, not %s", word);
+    /* Only an explicit --loss gets here: the default of a regression is squared. */
     if (t->args->settings.task == SVS_REGRESS && t->o.loss != SVS_SQUARED)
         return cli_usage(t->args, "--loss %s is for classes: with --task regress it is squared", word);
     return CLI_OK;
@@ -114,6 +120,7 @@ static int check_job(struct train *t) {
         return cli_usage(a, "--folds must be at least 2");
     if (t->search && t->to < t->from)
         return cli_usage(a, "--to %g is below --from %g", t->to, t->from);
+    /* A name for a model that is never written suggests a misunderstanding that would cost a long run. */
     if (a->positional_count > 1 && (t->folds > 0 || t->search))
         return cli_usage(a, "%s makes no model: leave %s out", t->folds > 0 ? "--folds" : "--search-C",
                          a->positional[1]);
@@ -137,6 +144,7 @@ static size_t read_weight(const char *list, double *weight, const char **rest) {
 static int check_useful(struct train *t) {
     const struct cli_args *a = t->args;
     const svs_solver s = t->o.solve.solver;
+    /* `auto` may choose a solver that has the option, so the option may be useful there. */
     const bool chosen = s == SVS_SOLVER_AUTO, kernel = t->o.kernel.kind != SVS_LINEAR;
     const bool pairs = s == SVS_SOLVER_ALFPGM || (chosen && kernel);
     const struct {
@@ -162,6 +170,7 @@ static int check_useful(struct train *t) {
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (cli_has(a, all[i].name) && !all[i].useful)
             return cli_usage(a, "--%s does nothing here: it is for %s", all[i].name, all[i].where);
+    /* A number of LIBLINEAR states solver and loss at once, so a different loss contradicts it. */
     const struct liblinear *method = liblinear_solver(cli_value(a, "solver"));
     if (method && cli_has(a, "loss") && strcmp(cli_value(a, "loss"), method->loss) != 0)
         return cli_usage(a, "--solver %s has the loss %s: leave --loss out, or name the solver %s",
@@ -177,6 +186,8 @@ static int check_class_weight(struct train *t, const char *weights) {
     svs_error err;
     if (svi_class_weights_read(a->settings.class_weight, &t->weights, &err) != SVS_OK)
         return cli_usage(a, "%s", err.text);
+    /* Balanced factors need the counts of the classes, which the library has; given ones follow after the
+     * file. */
     t->o.balanced = t->weights.rule == SVS_CLASSES_BALANCED;
     if (t->weights.rule != SVS_CLASSES_ALIKE && a->settings.task == SVS_REGRESS)
         return cli_usage(a, "--class.weight is for classes, not for --task regress");
@@ -208,6 +219,8 @@ static int check_weights(struct train *t) {
         return cli_usage(a, "--weights is for classes, not for --task regress");
     if (at && !*at)
         return cli_usage(a, "--weights takes LABEL:WEIGHT,...");
+    /* The syntax is checked now and the labels after the file is read: a typing error must not cost that
+     * time. */
     for (const char *rest; at && *at; at = rest)
         if (read_weight(at, &weight, &rest) == 0)
             return cli_usage(a, "--weights takes LABEL:WEIGHT,... with weights above 0, not '%.60s'", at);
@@ -228,6 +241,7 @@ static int find_label(const svs_examples *e, const char *label, size_t length) {
 static void take_values(struct train *t) {
     const struct cli_args *a = t->args;
     svs_train_options *o = &t->o;
+    /* Everything that no option overwrites keeps the library's default. */
     svs_train_options_default(o);
     const char *solver = cli_value(a, "solver");
     o->solve.solver = svs_solver_find(liblinear_solver(solver) ? liblinear_solver(solver)->name : solver);
@@ -240,12 +254,14 @@ static void take_values(struct train *t) {
     o->solve.limiter = cli_has(a, "limiter");
     o->solve.finish = !cli_has(a, "no-finish");
     o->solve.seed = (uint64_t)a->settings.seed;
+    /* The words are the three names, then LIBSVM's three numbers in the same order. */
     o->kernel.kind = (svs_kernel_kind)(cli_word(a, "kernel") % 3);
     o->kernel.gamma = cli_number(a, "gamma");
     o->kernel.coef0 = cli_number(a, "coef0");
     o->kernel.degree = (int)cli_integer(a, "degree");
     o->penalty = (svs_penalty)cli_word(a, "penalty");
     o->C = cli_has(a, "cost") ? cli_number(a, "cost") : a->settings.C;
+    /* The setting's own default is for streams: a file is scaled only where this was asked for. */
     o->scale = cli_given(a, "scale") && a->settings.scale == SVS_SCALE_STANDARD;
     t->format = (enum svi_model_format)cli_word(a, "format");
     t->folds = cli_integer(a, "folds");
@@ -255,6 +271,7 @@ static void take_values(struct train *t) {
 }
 
 static int take_options(struct train *t) {
+    /* Each step may rely on those before it: the bias on the loss, the checks on all values. */
     static int (*const steps[])(struct train *) = {take_loss,    take_bias,   check_job,
                                                    check_useful, check_proba, check_weights};
     int code = CLI_OK;
@@ -269,6 +286,7 @@ static svs_code cmd_train_weights(struct train *t, svs_error *err) {
     const svs_examples *e = &t->table.examples;
     const char *at = cli_value(t->args, "weights");
     double weight;
+    /* Equal and balanced classes need no factors from here. */
     if (!at && t->weights.rule != SVS_CLASSES_GIVEN)
         return SVS_OK;
     if (!(t->class_weight = svi_alloc_array((size_t)e->class_count + 1, sizeof *t->class_weight)))
@@ -276,9 +294,11 @@ static svs_code cmd_train_weights(struct train *t, svs_error *err) {
     if (!at)
         return svi_class_weights_factors(&t->weights, e->classes, e->class_count, t->class_weight, err);
     for (int k = 0; k < e->class_count; k++)
+        /* Labels that --weights does not name keep C as it is. */
         t->class_weight[k] = 1;
     for (const char *rest; *at; at = rest) {
         const size_t length = read_weight(at, &weight, &rest);
+        /* The list was checked before the file was read, so its length cannot be 0 here. */
         const int k = find_label(e, at, length);
         if (k < 0)
             return svi_fail(err, SVS_INVALID, "--weights names the label %.*s, which the file does not have",
@@ -306,6 +326,7 @@ static bool cmd_train_show_progress(void *user, const svs_progress *p) {
         t->first_gap = p->gap;
         t->first_time = p->seconds;
     }
+    /* An unknown gap makes these NaN, every comparison fails, and the line has no ETA. */
     double goal = t->o.solve.tol * p->objective, done = log(t->first_gap / p->gap), left = log(p->gap / goal);
     if (p->gap > 0 && done > 0 && left > 0)
         snprintf(eta, sizeof eta, "  ETA %.1f s", (p->seconds - t->first_time) * left / done);
@@ -324,8 +345,10 @@ static svs_code read_examples(struct train *t, svs_error *err) {
     o.reader.label_needed = true;
     o.task = (svs_task)t->args->settings.task;
     const svs_code code = svi_table_read(&t->table, t->args->positional[0], &o, err);
+    /* Reported on failure too: rows that were dropped may be why too few are left. */
     cli_report_dropped(t->args, &t->table);
     if (code == SVS_OK && t->table.zeros && schema.missing == SVI_MISSING_AUTO && !t->args->quiet) {
+        /* The note would otherwise be written into the progress line, which goes on afterwards. */
         svi_progress_clear(&t->progress);
         fprintf(stderr,
                 "rows name few of the %d columns: those that a row does not name are 0 in it (--missing mean "
@@ -363,6 +386,8 @@ static void print_solution(const struct train *t, const svs_trained *m, int k) {
             svs_solver_name(s->solver), m->count > 1 ? " " : "", label, s->objective,
             isfinite(s->gap) ? s->gap / s->objective : NAN, s->iterations, s->seconds,
             svs_stop_text(s->stop));
+    /* The problems of one model usually share the note, so it is printed once, and again for those that
+     * failed. */
     if (s->note[0] && (k == 0 || !s->converged))
         fprintf(stderr, "  %s\n", s->note);
 }
@@ -407,6 +432,7 @@ static void cmd_train_warn(const struct train *t, const svs_trained *m) {
     for (int k = 0; k < m->count; k++) {
         const svs_solution *s = &m->solutions[k];
         open += !s->converged;
+        /* The worst gap stands for all: its cure is usually that of the others. */
         if (!s->converged && (!worst || s->gap / s->objective > worst->gap / worst->objective))
             worst = s;
     }
@@ -422,6 +448,7 @@ static void cmd_train_warn(const struct train *t, const svs_trained *m) {
 static svs_code cmd_train_describe(struct train *t, svs_error *err) {
     const svs_examples *e = &t->table.examples;
     const struct svi_schema *s = t->table.schema;
+    /* The schema may know fewer columns than the rows have: the rest stays 0, and so is scaled. */
     if (svi_schema_columns(s) > 0 && !(t->unscaled = svi_alloc((size_t)e->rows.d)))
         return svi_fail_memory(err, "the columns of the file");
     for (int j = 0; t->unscaled && j < e->rows.d && j < s->shape.d; j++)
@@ -437,6 +464,7 @@ static void cmd_train_add_schema(const struct train *t, const svs_trained *m) {
         m->kernel->features = t->table.examples.features;
     if (t->schema.size == 0)
         return;
+    /* The model borrows the schema. It is written before cmd_train_run frees it. */
     if (m->linear) {
         m->linear->schema = t->schema.data;
         m->linear->schema_size = t->schema.size;
@@ -457,6 +485,7 @@ static svs_code cmd_train_calibrate(struct train *t, svs_model *m, svs_error *er
         code = svs_cross_scores(e, &t->o, PROBA_FOLDS, scores, err);
     if (code == SVS_OK)
         code = svi_calibrator_fit(scores, e->label, e->rows.n, m->rows, m->class_count, &a, b, err);
+    /* svi_model_calibrate has given the block of `b` to the model; the factor is all that is left to set. */
     m->calibration.a = a;
     svi_free(scores);
     return code;
@@ -474,6 +503,7 @@ static svs_code train_model(struct train *t, svs_error *err) {
         svs_trained_clear(&m);
         return code;
     }
+    /* From here on no solver runs, so lines may be printed. */
     cli_output_name(t->args, 1, 0, ".model", path, sizeof path);
     const struct svi_machine machine = {m.linear, m.kernel};
     double quality = 0;
@@ -484,12 +514,14 @@ static svs_code train_model(struct train *t, svs_error *err) {
     cmd_train_add_schema(t, &m);
     if (!t->args->quiet)
         code = training_quality(t, &m, &quality, err);
+    /* The summary follows the writing: it must not announce a model that does not exist. */
     if (code == SVS_OK)
         code = svi_machine_write(&machine, path, t->format, err);
     if (code == SVS_OK && !t->args->quiet) {
         cmd_train_print_summary(t, &m, quality);
         fprintf(stderr, "model %s\n", path);
     }
+    /* Warnings are the last lines and appear with --quiet too: they decide whether the model can be used. */
     if (code == SVS_OK)
         cmd_train_warn(t, &m);
     if (code == SVS_OK && t->schema.size > 0 && t->format != SVI_FORMAT_OWN)
@@ -554,6 +586,8 @@ static int cmd_train_run(const struct cli_args *given) {
     const struct cli_args *a = &mine;
     struct train t = {.args = a, .first_gap = NAN};
     svs_error err = {0};
+    /* The rows of a file and the work of a solver are large blocks one after another; freed ones return at
+     * once. */
     svi_large_blocks_apart();
     /* The preview comes before the options: it may make the task a regression, on which their checks depend.
      * It changes this copy of the arguments only. */
@@ -562,6 +596,7 @@ static int cmd_train_run(const struct cli_args *given) {
     if (wrong != CLI_OK)
         return wrong;
     svi_progress_begin(&t.progress, a->quiet);
+    /* A failure may leave the progress line open, so it is ended again; a second end does nothing. */
     svs_code code = cmd_train_work(&t, &err);
     svi_progress_end(&t.progress);
     svi_table_clear(&t.table);
@@ -571,6 +606,7 @@ static int cmd_train_run(const struct cli_args *given) {
     return cli_end(a, code, &err);
 }
 
+/* The tables below are the help, the man page and the completion of this command (help.c). */
 static const struct cli_option options[] = {
     CLI_OPTION("solver", 's', "auto|newton|alm|alm-inexact|dcd|nesvm|alsvm|falsvm|alfpgm|sgd-lssvm|1|2|3",
                "auto",

@@ -1,10 +1,13 @@
 /* Help, man page and bash completion, all generated from the tables of commands, options and settings, so
- * that an option is described once; `svmstream help`, and the hidden commands whose output `make install`
- * installs.
+ * that an option is described once, and no text can fall out of date.
  *
  * Help and man page consist of the same entries (an option or a setting with its sentence) in two forms:
- * write_entry prints one in two columns, write_tagged as roff. In order of reading: entries, help, the
- * man page, the completion, the commands. */
+ * write_entry prints one in two columns, write_tagged as roff. write_options and write_settings walk the
+ * tables and take one of them as argument; read these four first, as everything else puts headings around
+ * them. In order of reading: entries, help, the man page, the completion, the commands.
+ *
+ * `svmstream help` is for people. The hidden commands at the end print what `make install` installs. They are
+ * commands of the program itself, so that an installed page always belongs to the installed binary. */
 #include "cli/help.h"
 
 #include <string.h>
@@ -32,6 +35,7 @@ typedef void entry_writer(FILE *to, const char *left, const char *text);
 /* `left` in the left column, then `text` wrapped between words in the right one. A `left` that is too long
  * gets a line of its own. */
 static void write_entry(FILE *to, const char *left, const char *text) {
+    /* The result of fprintf counts bytes, which are columns here: names of options are ASCII. */
     int column = fprintf(to, "  %s", left);
     if (column >= INDENT) {
         fputc('\n', to);
@@ -42,6 +46,7 @@ static void write_entry(FILE *to, const char *left, const char *text) {
     for (size_t length; text[0] != '\0'; text += length) {
         text += strspn(text, " ");
         length = strcspn(text, " ");
+        /* A word that is wider than the column still gets printed, alone on its line. */
         if (column > INDENT && column + 1 + (int)length > WIDTH) {
             fprintf(to, "\n%*s", INDENT, "");
             column = INDENT;
@@ -51,6 +56,7 @@ static void write_entry(FILE *to, const char *left, const char *text) {
     fputc('\n', to);
 }
 
+/* Text from the tables may have characters that roff would interpret; `before` and `after` are roff. */
 static void write_roff(FILE *to, const char *before, const char *text, const char *after) {
     fputs(before, to);
     svi_manual_roff(to, text, strlen(text));
@@ -72,6 +78,7 @@ static void describe_entry(char *out, size_t size, const char *text, const char 
 static void write_options(FILE *to, const struct cli_option *options, entry_writer *entry) {
     for (const struct cli_option *o = options; o && o->name; o++) {
         char left[ENTRY_LEFT], text[ENTRY_TEXT], letter[] = "-x, ";
+        /* Used only where the option has a letter; otherwise the text would contain a NUL. */
         letter[1] = o->letter;
         snprintf(left, sizeof left, "%s--%s%s%s", o->letter ? letter : "", o->name, o->argument ? " " : "",
                  o->argument ? o->argument : "");
@@ -87,9 +94,11 @@ static const char *argument_name(const struct svi_setting *row, char *out, size_
         [SVI_SET_CHOICE] = "WORD", [SVI_SET_INTEGER] = "N", [SVI_SET_NUMBER] = "NUMBER",
         [SVI_SET_BYTES] = "BYTES",
     };
+    /* An address may also be one of a few words, but listing these would hide that it is an address. */
     if (!row->words || row->type == SVI_SET_ADDRESS)
         return names[row->type];
     svi_settings_words(row, "|", out, size);
+    /* A number with words, as auto, takes either. */
     if (row->type == SVI_SET_INTEGER)
         strncat(out, "|N", size - strlen(out) - 1);
     return out;
@@ -104,6 +113,7 @@ static void write_settings(FILE *to, const struct cli_command *command, const ch
         if (command && !cli_lists(command, row))
             continue;
         snprintf(left, sizeof left, "%s%s %s", dashes, row->key, argument_name(row, words, sizeof words));
+        /* Equal bounds mean that the table has no range for this setting. */
         if (row->low != row->high)
             svi_settings_range(row, range, sizeof range);
         /* The default name of a stream is the word "default": "default default" would tell nothing. */
@@ -122,6 +132,7 @@ void cli_write_help(FILE *to, const struct cli_command *command) {
     fputs("\nOptions:\n", to);
     write_options(to, command->options, write_entry);
     write_options(to, cli_common_options, write_entry);
+    /* NULL lists all settings, "" none: such a command has no section for them. */
     if (command->keys && !command->keys[0])
         return;
     fputs("\nSettings (a flag here, or a line `key: value` in the file of --config):\n", to);
@@ -140,6 +151,7 @@ void cli_write_overview(FILE *to, const struct cli_command *const *all) {
     for (const struct svi_manual_page *p = svi_manual_pages; p->topic; p++) {
         char text[128];
         int length;
+        /* The summary lies inside the page, so it has a length and no NUL. */
         const char *summary = svi_manual_summary(p, &length);
         snprintf(text, sizeof text, "%.*s", length, summary);
         write_entry(to, p->topic, text);
@@ -159,6 +171,8 @@ static int list_names(const struct cli_command *const *all, const char *names[NA
     for (const struct cli_command *const *c = all; c && *c; c++)
         if (!(*c)->hidden)
             names[count++] = (*c)->name;
+    /* The commands precede the topics, so one list serves both: its first `commands` names are the commands.
+     */
     commands = count;
     for (const struct svi_manual_page *p = svi_manual_pages; p->topic && count < NAMES_MAX; p++)
         names[count++] = p->topic;
@@ -170,6 +184,7 @@ int cli_unknown(const struct cli_command *const *all, const char *what, const ch
     const char *names[NAMES_MAX + 1];
     char shown[80];
     const int commands = list_names(all, names);
+    /* Where a command is expected, the nearest topic would be wrong advice. */
     if (strcmp(what, "command") == 0)
         names[commands] = NULL;
     const char *nearest = svi_nearest(name, names);
@@ -180,6 +195,7 @@ int cli_unknown(const struct cli_command *const *all, const char *what, const ch
 
 static int page_width(bool terminal) {
     struct winsize size;
+    /* A page in a pipe or a file must not depend on the window in which it was made. */
     if (!terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < PAGE_NARROW)
         return 80;
     return size.ws_col > PAGE_WIDE ? PAGE_WIDE : size.ws_col;
@@ -193,6 +209,7 @@ static int show_help(const struct cli_args *a) {
     const bool terminal = isatty(STDOUT_FILENO);
     if (name && !page && !command)
         return cli_unknown(a->all, "command or topic", name);
+    /* A topic precedes a command of the same name: the page says more, and --help still lists the options. */
     if (page)
         svi_manual_write(page, terminal ? SVI_MANUAL_STYLED : SVI_MANUAL_TEXT, page_width(terminal), stdout);
     else if (command)
@@ -210,6 +227,7 @@ static void write_man_command(FILE *to, const struct cli_command *c) {
     if (c->usage[0])
         write_roff(to, ".I ", c->usage, "\n");
     write_roff(to, ".PP\n", c->text, "\n");
+    /* Help texts have examples whose line ends matter, so they are not filled. */
     if (c->help)
         write_roff(to, ".PP\n.nf\n", c->help, "\n.fi\n");
     write_options(to, c->options, write_tagged);
@@ -225,6 +243,7 @@ void cli_write_man(FILE *to, const struct cli_command *const *all) {
           "published.\n"
           ".SH COMMANDS\n",
           to);
+    /* Common options and settings have sections of their own below, rather than one in each command. */
     for (const struct cli_command *const *c = all; *c; c++)
         if (!(*c)->hidden)
             write_man_command(to, *c);
@@ -248,6 +267,7 @@ static void write_option_names(FILE *to, const struct cli_option *options) {
 /* The words that may follow a flag: those of a choice, or file names. */
 static void write_values(FILE *to) {
     char words[128];
+    /* An address is not completed to words: any text may follow. */
     fputs("    case $prev in\n    -f|--config) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", to);
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
         if (row->words && row->type != SVI_SET_ADDRESS)
@@ -263,11 +283,14 @@ static void write_names(FILE *to, const char *const *names, int count) {
 
 /* Ends the list of a command's words. After the word `config` there are settings, completed up to their =. */
 static void write_words(FILE *to, const struct cli_command *c) {
+    /* The caller has opened the quote of the list, which ends here. */
     for (int i = 0; c->word && c->word(false, i); i++)
         fprintf(to, "%s ", c->word(false, i));
     fputs("'", to);
     if (!c->word || !c->word(true, 0))
         return;
+    /* The words of the second place must not be offered in the third. Only there settings are, without a
+     * blank after their =. */
     fputs("\n        if [ \"$COMP_CWORD\" -gt 2 ]; then\n            words=''\n"
           "            if [ \"${COMP_WORDS[2]}\" = config ]; then\n"
           "                compopt -o nospace 2>/dev/null\n                words='",
@@ -279,11 +302,14 @@ static void write_words(FILE *to, const struct cli_command *c) {
 
 void cli_write_completion(FILE *to, const struct cli_command *const *all) {
     const char *names[NAMES_MAX + 1];
+    /* The script decides in this order: the first word, a topic of help, the value of a flag, then the words
+     * and flags of the command. Each case returns, so an earlier one wins. */
     const int commands = list_names(all, names);
     fputs("# bash completion for svmstream\n_svmstream() {\n"
           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flags words=''\n"
           "    local common='",
           to);
+    /* Every command takes every setting, so they are listed once for all. */
     write_option_names(to, cli_common_options);
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
         fprintf(to, " --%s", row->key);
@@ -302,12 +328,14 @@ void cli_write_completion(FILE *to, const struct cli_command *const *all) {
             continue;
         fprintf(to, "    %s)\n        flags=\"$common", (*c)->name);
         write_option_names(to, (*c)->options);
+        /* Double quotes above, as $common is to be expanded; single ones here, as words are literal. */
         fputs("\"\n        words='", to);
         for (const struct cli_verb *v = (*c)->verbs; v && v->name; v++)
             fprintf(to, "%s ", v->name);
         write_words(to, *c);
         fputs(" ;;\n", to);
     }
+    /* Without words of its own a command takes files. */
     fputs("    *) return ;;\n    esac\n"
           "    if [ \"${cur:0:1}\" = - ]; then\n        COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
           "    elif [ -n \"$words\" ]; then\n        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
@@ -342,6 +370,7 @@ static int print_completion(const struct cli_args *a) {
     return CLI_OK;
 }
 
+/* No settings, not in the overview, and no checks of settings. */
 #define HIDDEN .keys = "", .hidden = true, .unchecked = true
 
 const struct cli_command cli_help = {.name = "help",
