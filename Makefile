@@ -34,7 +34,7 @@ LDLIBS_HTTP  = -lmicrohttpd -lgnutls -lsqlite3 -ljansson -lzmq -lmsgpackc -lz -l
 
 # Of the reports the library has those of figures: the others read journals and draw.
 LIB_REPORT := $(patsubst %,src/report/%.c,quality_report class_report)
-LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg trees data features learner solver novelty quality wire formats store config alerts bank refit engine fleet library))) $(wildcard src/client/outbox*.c) $(LIB_REPORT)
+LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg trees data features learner solver novelty quality wire formats store config alerts bank refit merge engine fleet library))) $(wildcard src/client/outbox*.c) $(LIB_REPORT)
 APP_SRC := $(filter-out src/client/outbox% $(LIB_REPORT),$(wildcard $(addprefix src/,$(addsuffix /*.c,state net client server report cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
