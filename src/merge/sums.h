@@ -31,8 +31,10 @@ struct svi_sums {
     svs_scale scale;
     const char *const *features; /* [sums.d] names; NULL: the columns have none */
     const svs_value *classes;    /* [sums.classes], in order of first appearance */
-    uint64_t schema_hash;        /* svi_sums_schema_hash; encoding computes it */
-    const void *schema;          /* msgpack map (wire/schema_map.h); NULL: the columns are the features */
+    const int32_t *unscaled; /* [unscaled_count] features that scale standard leaves as they are, ascending */
+    int unscaled_count;
+    uint64_t schema_hash; /* svi_sums_schema_hash; encoding computes it */
+    const void *schema;   /* msgpack map (wire/schema_map.h); NULL: the columns are the features */
     size_t schema_size;
     const void *prior; /* msgpack map of the sums of stream keys; NULL: the stream has none */
     size_t prior_size;

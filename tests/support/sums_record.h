@@ -2,6 +2,7 @@
 #ifndef TEST_SUPPORT_SUMS_RECORD_H
 #define TEST_SUPPORT_SUMS_RECORD_H
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct record_texts {
     char name[RECORD_MAX][24], label[RECORD_MAX][24];
     const char *names[RECORD_MAX];
     svs_value labels[RECORD_MAX];
+    int32_t unscaled[RECORD_MAX];
 };
 
 static const uint8_t record_map[] = {0x81, 0xa1, 'a', 0x07}; /* {"a": 7}, for schema and prior */
@@ -42,6 +44,10 @@ static void record_random(struct svi_sums *r, struct record_texts *t, struct svi
     }
     r->features = r->kind == SVI_SUMS_NAMED || svi_random_below(random, 2) ? t->names : NULL;
     r->classes = t->labels;
+    r->unscaled = t->unscaled;
+    for (int j = 0; j < d; j++)
+        if (svi_random_below(random, 3) == 0)
+            t->unscaled[r->unscaled_count++] = j;
     if (svi_random_below(random, 2)) {
         r->schema = record_map;
         r->schema_size = sizeof record_map;
@@ -58,7 +64,7 @@ static void record_random(struct svi_sums *r, struct record_texts *t, struct svi
     if (!regress)
         memset(r->sums.target_sum, 0, (size_t)d * sizeof *r->sums.target_sum);
     r->sums.target_weight = regress ? -2.5 : 0;
-    r->sums.target_square = regress ? 1e9 : 0;
+    r->sums.target_square = !regress ? 0 : svi_random_below(random, 3) ? 1e9 : NAN;
     r->schema_hash = svi_sums_schema_hash(r);
 }
 

@@ -35,7 +35,9 @@ static void assert_same(const struct svi_sums *a, const struct svi_sums *b) {
         assert_memory_equal(a->prior, b->prior, a->prior_size);
     assert_true(s->d == t->d && s->classes == t->classes && s->n == t->n);
     assert_true(s->weight == t->weight && s->target_weight == t->target_weight);
-    assert_true(s->target_square == t->target_square && !a->features == !b->features);
+    assert_true(s->target_square == t->target_square || (isnan(s->target_square) && isnan(t->target_square)));
+    assert_true(!a->features == !b->features && a->unscaled_count == b->unscaled_count);
+    assert_memory_equal(a->unscaled, b->unscaled, (size_t)a->unscaled_count * sizeof *a->unscaled);
     for (int j = 0; a->features && j < s->d; j++)
         assert_string_equal(a->features[j], b->features[j]);
     for (int c = 0; c < s->classes; c++)
@@ -155,14 +157,23 @@ static void put_with(struct svi_bytes *out, const struct svi_bytes *record, cons
 }
 
 /* Keys of a record, and those that may be absent. */
-static const char *const keys[] = {
-    "part",         "part_epoch", "offset",        "n",          "task",          "kind",
-    "window",       "C",          "scale",         "d",          "features",      "schema_hash",
-    "schema",       "center",     "weight",        "sum",        "square",        "classes",
-    "class_weight", "class_sum",  "target_weight", "target_sum", "target_square", "prior"};
+static const char *const keys[] = {"part",        "part_epoch",
+                                   "offset",      "n",
+                                   "task",        "kind",
+                                   "window",      "C",
+                                   "scale",       "d",
+                                   "features",    "unscaled",
+                                   "schema_hash", "schema",
+                                   "center",      "weight",
+                                   "sum",         "square",
+                                   "classes",     "class_weight",
+                                   "class_sum",   "target_weight",
+                                   "target_sum",  "target_square",
+                                   "prior"};
 
 static bool may_be_absent(const char *key) {
-    return strcmp(key, "schema") == 0 || strcmp(key, "prior") == 0;
+    return strcmp(key, "schema") == 0 || strcmp(key, "prior") == 0 || strcmp(key, "unscaled") == 0 ||
+           strcmp(key, "target_square") == 0;
 }
 
 static void named_record(struct svi_sums *r, struct record_texts *texts, svs_task task,
@@ -171,6 +182,7 @@ static void named_record(struct svi_sums *r, struct record_texts *texts, svs_tas
     do
         record_random(r, texts, &random);
     while (r->task != task || r->kind != SVI_SUMS_NAMED || r->sums.d < 3 || !r->schema || !r->prior ||
+           r->unscaled_count < 2 || isnan(r->sums.target_square) ||
            (task == SVS_CLASSIFY && r->sums.classes < 3));
     out->size = 0;
     assert_int_equal(svi_sums_encode(r, out), SVS_OK);
@@ -240,6 +252,9 @@ static void test_claims(void **state) {
                   {"part", "\xa2\xc3\x28", 3, SVS_WRONG_TYPE},
                   {"classes", "\x93\x01\x02\x01", 4, SVS_WRONG_TYPE},
                   {"classes", "\xdd\xff\xff\xff\xff", 5, SVS_TRUNCATED},
+                  {"unscaled", "\x92\x01\x01", 3, SVS_WRONG_TYPE},
+                  {"unscaled", "\x91\x09", 2, SVS_WRONG_TYPE},
+                  {"unscaled", "\x91\xff", 2, SVS_WRONG_TYPE},
                   {"features", "\xdd\x00\x00\x80\x00", 5, SVS_TRUNCATED}};
     struct svi_sums r = {0}, got = {0};
     struct record_texts texts;
