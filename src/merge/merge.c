@@ -1,0 +1,480 @@
+/* The parts of a merge, and the solution of their union (merge.h).
+ *
+ * All is made again for each solution: which parts belong together, their features and classes, the sums,
+ * the model. That costs some d^2 operations a part and d^3 for the model, and it is what makes the result a
+ * function of the records that are held: nothing is ever subtracted, so nothing of a part that was dropped or
+ * replaced can remain in the last bits. Parts are held in the order of their names, which is the order of
+ * everything that rounds.
+ *
+ * Records come from anybody. What one can say is bounded: its size by the largest message, the number of
+ * parts and the bytes of all by limits, the union by max.features and max.classes, each number by what can be
+ * added up without an overflow. */
+#include "merge/merge.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/fnv.h"
+#include "learner/owned_model.h"
+#include "merge/union_solve.h"
+#include "wire/fields.h"
+
+#define SUM_MAX (SVI_UNION_VALUE_MAX * SVI_UNION_VALUE_MAX * 1e30) /* of a sum of squares */
+
+void svi_merge_init(struct svi_merge *m, const struct svi_merge_options *o) {
+    m->o = *o;
+}
+
+static void part_free(struct svi_part *p) {
+    svi_sums_clear(&p->record);
+    svi_free(p->feature);
+    svi_free(p->label);
+    svi_free(p);
+}
+
+void svi_merge_clear(struct svi_merge *m) {
+    for (int64_t i = 0; i < m->count; i++)
+        part_free(m->part[i]);
+    svi_free(m->part);
+    svs_model_free(&m->model);
+    svi_bytes_clear(&m->schema);
+    svi_bytes_clear(&m->next);
+    svi_union_clear(&m->sums);
+    *m = (struct svi_merge){0};
+}
+
+/* ---- records */
+
+/* The place of the first part whose name is not less. */
+static int64_t merge_place(const struct svi_merge *m, const char *name) {
+    int64_t low = 0, high = m->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (strcmp(m->part[middle]->record.part, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct svi_part *merge_find(const struct svi_merge *m, const char *name) {
+    const int64_t at = merge_place(m, name);
+    return at < m->count && strcmp(m->part[at]->record.part, name) == 0 ? m->part[at] : NULL;
+}
+
+static bool numbers_below(const double *v, size_t count, double most) {
+    double largest = 0;
+    for (size_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs(v[i]));
+    return largest <= most;
+}
+
+/* Beyond these, products of sums overflow. */
+static svs_code check_numbers(const struct svi_window_sums *s, svs_error *err) {
+    const size_t d = (size_t)s->d, k = (size_t)s->classes;
+    if (numbers_below(s->center, d, SVI_UNION_VALUE_MAX) && numbers_below(s->sum, d, SUM_MAX) &&
+        numbers_below(s->square, svi_sums_packed(s->d), SUM_MAX) &&
+        numbers_below(&s->weight, 1, SVI_UNION_VALUE_MAX) &&
+        numbers_below(s->class_weight, k, SVI_UNION_VALUE_MAX) &&
+        numbers_below(s->class_sum, d * k, SUM_MAX) && numbers_below(&s->target_weight, 1, SUM_MAX) &&
+        numbers_below(s->target_sum, s->target_sum ? d : 0, SUM_MAX))
+        return SVS_OK;
+    return svi_fail(err, SVS_TOO_LARGE,
+                    "a number of the sums record is too large to be added to others: center "
+                    "and weights are at most 1e100, sums 1e230");
+}
+
+static void read_event(struct svi_part *p, const void *payload, size_t size) {
+    static const struct svi_field fields[] = {SVI_FIELD_OPTIONAL(struct svi_part, epoch, UINT, 0, 0),
+                                              SVI_FIELD_OPTIONAL(struct svi_part, seq, UINT, 0, 0)};
+    /* Without numbers it is the oldest of its offset. */
+    if (svi_fields_read("event", SVI_FIELDS(fields), payload, (const uint8_t *)payload + size, p, NULL) !=
+        SVS_OK)
+        p->epoch = p->seq = 0;
+}
+
+/* Do both records say the same? A part repeats its last record as a sign of life. */
+static bool records_equal(const struct svi_sums *a, const struct svi_sums *b) {
+    const struct svi_window_sums *s = &a->sums, *t = &b->sums;
+    bool same = a->task == b->task && a->kind == b->kind && a->scale == b->scale && a->C == b->C &&
+                a->window == b->window && s->d == t->d && s->classes == t->classes && s->n == t->n &&
+                s->weight == t->weight && a->schema_size == b->schema_size &&
+                a->prior_size == b->prior_size && !a->features == !b->features &&
+                s->target_weight == t->target_weight;
+    if (!same)
+        return false;
+    const size_t d = (size_t)s->d, k = (size_t)s->classes;
+    const struct {
+        const void *a, *b;
+        size_t size;
+    } block[] = {{s->center, t->center, d * sizeof(double)},
+                 {s->sum, t->sum, d * sizeof(double)},
+                 {s->square, t->square, svi_sums_packed(s->d) * sizeof(double)},
+                 {s->class_weight, t->class_weight, k * sizeof(double)},
+                 {s->class_sum, t->class_sum, k * d * sizeof(double)},
+                 {s->target_sum, t->target_sum, s->target_sum ? d * sizeof(double) : 0},
+                 {a->schema, b->schema, a->schema_size},
+                 {a->prior, b->prior, a->prior_size}};
+    for (size_t i = 0; same && i < sizeof block / sizeof *block; i++)
+        same = block[i].size == 0 || memcmp(block[i].a, block[i].b, block[i].size) == 0;
+    for (int j = 0; same && a->features && j < s->d; j++)
+        same = strcmp(a->features[j], b->features[j]) == 0;
+    for (int c = 0; same && c < s->classes; c++)
+        same = svs_value_equal(a->classes[c], b->classes[c]);
+    return same;
+}
+
+/* What was done at the same number of samples (settings changed, samples forgotten) is in a later event. */
+static enum svi_merge_taken part_compare(const struct svi_part *p, const struct svi_part *old) {
+    const struct svi_sums *a = &p->record, *b = &old->record;
+    if (a->part_epoch != b->part_epoch || a->offset != b->offset)
+        return svi_sums_newer(a->part_epoch, a->offset, b->part_epoch, b->offset) ? SVI_TAKEN_NEW
+                                                                                  : SVI_TAKEN_OLD;
+    if (p->epoch < old->epoch || (p->epoch == old->epoch && p->seq < old->seq))
+        return SVI_TAKEN_OLD;
+    if (records_equal(a, b))
+        return SVI_TAKEN_AGAIN;
+    return p->epoch != old->epoch || p->seq != old->seq ? SVI_TAKEN_NEW : SVI_TAKEN_OLD;
+}
+
+/* Puts the new record where the old one of its part is, or a new part in its place. `p` is taken over. */
+static svs_code merge_store(struct svi_merge *m, struct svi_part *p, struct svi_part *old, svs_error *err) {
+    const int64_t at = merge_place(m, p->record.part);
+    const double bytes = m->bytes + (double)p->bytes - (old ? (double)old->bytes : 0);
+    if (bytes > m->o.max_bytes)
+        return svi_fail(err, SVS_LIMIT,
+                        "the records of all parts would take more than %.0f MB (merge.memory): start another "
+                        "merge for some of them, or raise it",
+                        m->o.max_bytes / 1e6);
+    if (old) {
+        p->dropped = old->dropped;
+        p->why = old->why;
+        part_free(old);
+    } else {
+        if (m->count == SVI_MERGE_PARTS_MAX)
+            return svi_fail(err, SVS_LIMIT, "a merge has at most %d parts", SVI_MERGE_PARTS_MAX);
+        if (!svi_grow(&m->part, m->count, &m->capacity, 16, sizeof(struct svi_part *)))
+            return svi_fail_memory(err, "another part");
+        memmove(m->part + at + 1, m->part + at, (size_t)(m->count - at) * sizeof(struct svi_part *));
+        m->count++;
+    }
+    m->part[at] = p;
+    m->bytes = bytes;
+    m->changed = m->changed || !p->dropped;
+    return SVS_OK;
+}
+
+static svs_code merge_take(struct svi_merge *m, struct svi_part *p, const void *payload, size_t size,
+                           enum svi_merge_taken *taken, svs_error *err) {
+    SVI_TRY(svi_sums_decode(&p->record, payload, size, err));
+    SVI_TRY(check_numbers(&p->record.sums, err));
+    read_event(p, payload, size);
+    struct svi_part *old = merge_find(m, p->record.part);
+    if (old && (*taken = part_compare(p, old)) != SVI_TAKEN_NEW) {
+        if (*taken == SVI_TAKEN_AGAIN) {
+            old->heard = fmax(old->heard, p->heard);
+            old->epoch = p->epoch;
+            old->seq = p->seq;
+        }
+        return SVS_OK;
+    }
+    return merge_store(m, p, old, err);
+}
+
+svs_code svi_merge_take(struct svi_merge *m, const void *payload, size_t size, double now,
+                        enum svi_merge_taken *taken, svs_error *err) {
+    struct svi_part *p = svi_new(sizeof *p, "another part", err);
+    if (!p)
+        return SVS_NO_MEMORY;
+    p->bytes = size;
+    p->heard = now;
+    *taken = SVI_TAKEN_NEW;
+    const svs_code code = merge_take(m, p, payload, size, taken, err);
+    if (code != SVS_OK || *taken != SVI_TAKEN_NEW)
+        part_free(p);
+    m->counts.refused += code != SVS_OK;
+    m->counts.taken += code == SVS_OK && *taken == SVI_TAKEN_NEW;
+    m->counts.again += code == SVS_OK && *taken == SVI_TAKEN_AGAIN;
+    m->counts.old += code == SVS_OK && *taken == SVI_TAKEN_OLD;
+    return code;
+}
+
+/* ---- requests, and time */
+
+static svs_code merge_set_dropped(struct svi_merge *m, const char *name, bool dropped, svs_error *err) {
+    char text[SVI_PART_MAX * 4 + 1];
+    struct svi_part *p = merge_find(m, name);
+    svi_escape(text, sizeof text, name, strlen(name));
+    if (!p)
+        return svi_fail(err, SVS_UNKNOWN_ID, "there is no part %.80s: `svmstream ctl parts` lists them",
+                        text);
+    if (p->dropped == dropped)
+        return svi_fail(err, SVS_UNAVAILABLE, "the part %.80s is %s", text,
+                        dropped ? "dropped already" : "not dropped");
+    p->dropped = dropped;
+    p->why.code = SVS_OK;
+    m->changed = true;
+    return SVS_OK;
+}
+
+svs_code svi_merge_drop(struct svi_merge *m, const char *name, svs_error *err) {
+    return merge_set_dropped(m, name, true, err);
+}
+
+svs_code svi_merge_restore(struct svi_merge *m, const char *name, svs_error *err) {
+    return merge_set_dropped(m, name, false, err);
+}
+
+bool svi_merge_mark(struct svi_merge *m, double now) {
+    bool changed = false;
+    for (int64_t i = 0; i < m->count; i++) {
+        const bool stale = m->o.stale > 0 && now - m->part[i]->heard > m->o.stale;
+        changed = changed || stale != m->part[i]->stale;
+        m->part[i]->stale = stale;
+    }
+    return changed;
+}
+
+void svi_merge_states(const struct svi_merge *m, int64_t count[SVI_PART_STATE_COUNT]) {
+    memset(count, 0, SVI_PART_STATE_COUNT * sizeof *count);
+    for (int64_t i = 0; i < m->count; i++)
+        count[svi_part_state(m->part[i])]++;
+}
+
+/* ---- which parts belong together */
+
+struct likeness {
+    uint64_t hash;
+    int64_t at;
+};
+
+static int likeness_order(const void *a, const void *b) {
+    const struct likeness *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* What the rows of a part are, as one number; whether they have names is part of it. */
+static uint64_t part_likeness(const struct svi_part *p) {
+    const uint64_t hash = svi_sums_schema_hash(&p->record);
+    return svi_fnv(hash, p->record.features || p->record.kind == SVI_SUMS_NAMED ? "+" : "-", 1);
+}
+
+/* Refuses the parts that are not like the largest group of equal ones. *lead: the first of that group; NULL:
+ * there are no parts. */
+static svs_code merge_group(struct svi_merge *m, struct svi_part **lead, svs_error *err) {
+    struct likeness *all = svi_alloc_array((size_t)m->count + 1, sizeof *all);
+    int64_t count = 0, most = 0, first = -1;
+    *lead = NULL;
+    if (!all)
+        return svi_fail_memory(err, "the order of all parts");
+    for (int64_t i = 0; i < m->count; i++)
+        if (!m->part[i]->dropped)
+            all[count++] = (struct likeness){part_likeness(m->part[i]), i};
+    qsort(all, (size_t)count, sizeof *all, likeness_order);
+    for (int64_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && all[end].hash == all[i].hash; end++)
+            ;
+        if (end - i > most || (end - i == most && all[i].at < first)) {
+            most = end - i;
+            first = all[i].at;
+        }
+    }
+    svi_free(all);
+    if (first < 0)
+        return SVS_OK;
+    *lead = m->part[first];
+    const uint64_t hash = part_likeness(*lead);
+    for (int64_t i = 0; i < m->count; i++) {
+        struct svi_part *p = m->part[i];
+        p->why.code = SVS_OK;
+        if (!p->dropped && part_likeness(p) != hash)
+            svi_join_refuse(p, *lead, &p->why);
+    }
+    return SVS_OK;
+}
+
+static bool part_is_in(const struct svi_part *p) {
+    return !p->dropped && p->why.code == SVS_OK;
+}
+
+/* Joins the parts of the group one after another. Lack of memory ends it; a part that contradicts the ones
+ * before it stays out. */
+static svs_code merge_join(struct svi_merge *m, const struct svi_part *lead, struct svi_join *j,
+                           svs_error *err) {
+    const bool named = lead->record.features || lead->record.kind == SVI_SUMS_NAMED;
+    SVI_TRY(svi_join_begin(j, named, m->o.max_features, m->o.max_classes, err));
+    for (int64_t i = 0; i < m->count; i++) {
+        struct svi_part *p = m->part[i];
+        if (part_is_in(p) && svi_join_add(j, p, &p->why) == SVS_NO_MEMORY) {
+            *err = p->why;
+            p->why.code = SVS_OK;
+            return SVS_NO_MEMORY;
+        }
+    }
+    return SVS_OK;
+}
+
+/* ---- the solution */
+
+static svs_code fail_apart(const char *key, const char *a, const struct svi_part *p, const char *b,
+                           const struct svi_part *q, svs_error *err) {
+    return svi_fail(err, SVS_SETTING,
+                    "%s is %s in part %.60s, but %s in part %.60s: set --%s for the merged model", key, a,
+                    p->record.part, b, q->record.part, key);
+}
+
+/* C and scale: as given, else those of all joined parts. */
+static svs_code merge_settings(const struct svi_merge *m, struct svi_union_options *o, svs_error *err) {
+    static const char *const scales[] = {[SVS_SCALE_NONE] = "none", [SVS_SCALE_STANDARD] = "standard"};
+    const struct svi_part *first = NULL;
+    char a[32], b[32];
+    for (int64_t i = 0; i < m->count; i++) {
+        const struct svi_part *p = m->part[i];
+        if (!part_is_in(p))
+            continue;
+        first = first ? first : p;
+        snprintf(a, sizeof a, "%g", first->record.C);
+        snprintf(b, sizeof b, "%g", p->record.C);
+        if (!(m->o.C > 0) && p->record.C != first->record.C)
+            return fail_apart("C", a, first, b, p, err);
+        if (!m->o.scaled && p->record.scale != first->record.scale)
+            return fail_apart("scale", scales[first->record.scale], first, scales[p->record.scale], p, err);
+    }
+    if (!first)
+        return svi_fail(err, SVS_EMPTY, "there is no part yet");
+    o->C = m->o.C > 0 ? m->o.C : first->record.C;
+    o->scale = m->o.scaled ? m->o.scale : first->record.scale;
+    if (!(o->C > 0))
+        return svi_fail(err, SVS_SETTING,
+                        "C of part %.60s is %g: it must be above 0; set --C for the merged model",
+                        first->record.part, o->C);
+    return SVS_OK;
+}
+
+static svs_code merge_sum(struct svi_merge *m, const struct svi_join *j, svs_task task, svs_error *err) {
+    struct svi_union_part *all = svi_alloc_array((size_t)m->count + 1, sizeof *all);
+    int count = 0;
+    svs_code code = all ? svi_union_shape(&m->sums, task, j->d, j->classes, err)
+                        : svi_fail_memory(err, "the list of all parts");
+    for (int64_t i = 0; code == SVS_OK && i < m->count; i++) {
+        const struct svi_part *p = m->part[i];
+        if (part_is_in(p))
+            all[count++] = (struct svi_union_part){&p->record.sums, p->feature, p->label};
+    }
+    if (code == SVS_OK)
+        svi_union_center(&m->sums, all, count);
+    for (int i = 0; code == SVS_OK && i < count; i++)
+        svi_union_add(&m->sums, &all[i]);
+    svi_free(all);
+    return code;
+}
+
+static int64_t add_up(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* The figures of the model: what all parts have seen and hold. */
+static void merge_figures(const struct svi_merge *m, svs_model *model) {
+    bool bounded = true;
+    for (int64_t i = 0; i < m->count; i++) {
+        const struct svi_sums *r = &m->part[i]->record;
+        if (!part_is_in(m->part[i]))
+            continue;
+        model->seen = add_up(model->seen, r->offset);
+        model->learned = add_up(model->learned, r->sums.n);
+        model->window = add_up(model->window, r->window);
+        bounded = bounded && r->window > 0;
+    }
+    if (!bounded)
+        model->window = 0;
+}
+
+static svs_code merge_model(struct svi_merge *m, const struct svi_join *j, const struct svi_union_options *o,
+                            svs_model **out, svs_error *err) {
+    const svs_task task = m->sums.task;
+    const int rows = task == SVS_CLASSIFY && j->classes > 2 ? j->classes : 1;
+    const char **names = svi_join_feature_names(j);
+    if (j->named && !names)
+        return svi_fail_memory(err, "the names of all features");
+    struct svi_owned_model *owned = svi_model_new(task, j->d, rows, j->label, j->classes, names, err);
+    svi_free(names);
+    if (!owned)
+        return err->code;
+    *out = &owned->model;
+    SVI_TRY(svi_union_solve(&m->sums, o, owned->W, owned->b, err));
+    m->next.size = 0;
+    SVI_TRY(svi_join_schema(j, &m->next, err));
+    (*out)->method = SVI_METHOD_MERGED;
+    (*out)->version = m->version + 1;
+    (*out)->C = o->C;
+    (*out)->serves = true;
+    (*out)->schema = m->next.size > 0 ? m->next.data : NULL;
+    (*out)->schema_size = m->next.size;
+    merge_figures(m, *out);
+    return SVS_OK;
+}
+
+static svs_code merge_solve(struct svi_merge *m, struct svi_join *j, svs_model **out, svs_error *err) {
+    struct svi_part *lead;
+    struct svi_union_options o = {0};
+    SVI_TRY(merge_group(m, &lead, err));
+    if (!lead)
+        return svi_fail(err, SVS_EMPTY, "there is no part yet");
+    SVI_TRY(merge_join(m, lead, j, err));
+    SVI_TRY(merge_settings(m, &o, err));
+    SVI_TRY(merge_sum(m, j, lead->record.task, err));
+    if (!(m->sums.weight.high > 0))
+        return svi_fail(err, SVS_EMPTY, "no part holds a labelled sample yet");
+    o.exempt = j->exempt;
+    return merge_model(m, j, &o, out, err);
+}
+
+svs_code svi_merge_solve(struct svi_merge *m) {
+    struct svi_join j = {0};
+    svs_model *model = NULL;
+    m->failure.code = SVS_OK;
+    const svs_code code = merge_solve(m, &j, &model, &m->failure);
+    svi_join_clear(&j);
+    if (code == SVS_OK) {
+        const struct svi_bytes before = m->schema;
+        svs_model_free(&m->model);
+        m->model = model;
+        m->version = model->version;
+        m->schema = m->next;
+        m->next = before;
+    } else {
+        svs_model_free(&model);
+    }
+    /* Without memory the next turn tries again. */
+    m->changed = code == SVS_NO_MEMORY;
+    m->failure.code = code;
+    return code;
+}
+
+/* ---- for people and programs */
+
+static void put_part(const struct svi_part *p, double now, bool why, struct svi_pack *out) {
+    const struct svi_open_map map = svi_pack_open(out);
+    svi_put_text(out, "name", p->record.part);
+    svi_put_int(out, "n", p->record.sums.n);
+    svi_put_real(out, "age", fmax(0, now - p->heard));
+    svi_put_uint(out, "epoch", p->record.part_epoch);
+    svi_put_int(out, "offset", p->record.offset);
+    svi_put_text(out, "state", svi_part_state_name(svi_part_state(p)));
+    if (why && svi_part_state(p) == SVI_PART_REFUSED)
+        svi_put_error(out, &p->why);
+    svi_pack_close(out, map);
+}
+
+void svi_merge_put_parts(const struct svi_merge *m, double now, bool why, struct svi_pack *p) {
+    svi_pack_array(p, (size_t)m->count);
+    for (int64_t i = 0; i < m->count; i++)
+        put_part(m->part[i], now, why, p);
+}

@@ -1,0 +1,41 @@
+/* part.h: one part of a merge: its last record, and its place among the others. */
+#ifndef SVI_PART_H
+#define SVI_PART_H
+
+#include "merge/sums.h"
+
+/* X(CONSTANT, word) */
+#define SVI_PART_STATES(X)                                                                                   \
+    X(JOINED, joined)                                                                                        \
+    X(STALE, stale)     /* joined, and silent for merge.stale seconds */                                     \
+    X(REFUSED, refused) /* it does not fit the others */                                                     \
+    X(DROPPED, dropped) /* by a request */
+
+enum svi_part_state {
+#define X(constant, word) SVI_PART_##constant,
+    SVI_PART_STATES(X)
+#undef X
+        SVI_PART_STATE_COUNT
+};
+
+struct svi_part {
+    struct svi_sums record; /* decoded */
+    uint64_t epoch, seq;    /* of the event that held it; 0: it had none */
+    size_t bytes;           /* of the payload: what the limit of memory counts */
+    double heard;           /* monotonic: when its last record arrived, a repeated one included */
+    bool stale, dropped;
+    svs_error why; /* why it is left out; code SVS_OK: it is joined */
+    /* of the last solution, [record.sums.d] and [record.sums.classes]: places in the union; owned */
+    int32_t *feature, *label;
+};
+
+const char *svi_part_state_name(enum svi_part_state state);
+
+static inline enum svi_part_state svi_part_state(const struct svi_part *p) {
+    return p->dropped              ? SVI_PART_DROPPED
+           : p->why.code != SVS_OK ? SVI_PART_REFUSED
+           : p->stale              ? SVI_PART_STALE
+                                   : SVI_PART_JOINED;
+}
+
+#endif
