@@ -41,7 +41,9 @@ APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))
 HTTP_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/http/*.c)) $(BUILD)/obj/http/page_data.o
 # The adapters share their command line; of the program they have the client's sockets and the reading of key files.
-ADAPTER_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/common/*.c)) $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription)
+ADAPTER_OBJ := $(BUILD)/obj/adapters/common/adapter_options.o $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription)
+# Adapters of a log run the program for each partition, and read files; their libraries may be absent.
+LOG_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/adapter_options.c,$(wildcard adapters/common/*.c)))
 LIB_A    = $(BUILD)/libsvmstream.a
 LIB_SO   = $(BUILD)/libsvmstream.so.$(VERSION)
 
@@ -226,4 +228,4 @@ help: ## this list
 
 .PHONY: always all libs python library-files library-flags deps deps-bench demo examples format install uninstall clean help
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(ADAPTER_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)
+-include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(LOG_OBJ:.o=.d) $(ADAPTER_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)

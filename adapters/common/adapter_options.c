@@ -102,6 +102,8 @@ static int adapter_options_take(const struct adapter_command *c, void *options, 
     const char *word = argv[*i], *equals = letter ? NULL : strchr(word, '=');
     const struct adapter_option *row = NULL;
     char name[64], shown[80]; /* no known name is longer, so a truncated one stays unknown */
+    if (!letter && c->word && (word[0] != '-' || !word[1]))
+        return c->word(options, word);
     if (!letter && strncmp(word, "--", 2) != 0)
         return adapter_options_wrong(c->program, "%s is not an option",
                                      svi_escape(shown, sizeof shown, word, strlen(word)));

@@ -30,6 +30,8 @@ struct adapter_command {
     const char *secret, *secret_text;
     /* Stores the value of an OWN, which may be empty. Returns 0, or adapter_options_wrong. */
     int (*own)(void *options, const struct adapter_option *row, const char *value);
+    /* Stores a word that is no option ("-" or a name), returning likewise. NULL: the command takes none. */
+    int (*word)(void *options, const char *word);
 };
 
 /* Reads argv[1 .. argc) into `options`, which holds the defaults; texts are pointers into argv. Returns 0, or
