@@ -88,8 +88,7 @@ static svs_code engine_widen(struct svi_engine *e, int d, svs_error *err) {
 /* Gives a feature its identity in the prior of all keys (learner/learner_prior.h): keys may have the same
  * features at different indices. */
 static svs_code columns_place_one(struct svi_engine *e, int feature, svs_error *err) {
-    const char *name = svs_features_name(e->schema.shape.names, feature);
-    return svi_learner_place(e->learner, feature, svi_prior_identity(name, feature), err);
+    return svi_learner_place(e->learner, feature, svs_features_name(e->schema.shape.names, feature), err);
 }
 
 /* In this order: new columns are flagged as unscaled before the learner has them, then added, then placed in

@@ -58,7 +58,8 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
     entry->fleet = f;
     struct svi_engine *e =
         svi_engine_new(s, &setup, f->stream.epoch + entry->head.again, svi_fleet_key_sink, entry, err);
-    if (e && svi_fleet_prior_join(f, entry, e, err) != SVS_OK)
+    if (e &&
+        (svi_fleet_prior_join(f, entry, e, err) != SVS_OK || svi_fleet_sums_join(f, entry, e, err) != SVS_OK))
         svi_engine_free(&e);
     if (e)
         svi_fleet_shared_join(f, entry, e);
@@ -674,6 +675,10 @@ static bool fleet_has_prior(const svi_stream *s) {
     return svi_fleet_of((svi_stream *)s)->prior;
 }
 
+static bool fleet_has_sums(const svi_stream *s) {
+    return svi_fleet_of((svi_stream *)s)->sums;
+}
+
 static bool fleet_has_shared(const svi_stream *s) {
     return svi_fleet_of((svi_stream *)s)->shared;
 }
@@ -695,6 +700,7 @@ static const struct svi_stream_section fleet_sections[] = {
     {"alert groups", true, false, fleet_archive_groups, NULL},
     {"keys", true, false, svi_fleet_archive, NULL},
     {"key prior", true, false, svi_fleet_prior_archive, fleet_has_prior},
+    {"key sums", false, false, svi_fleet_sums_archive, fleet_has_sums},
     {"key bank", true, false, svi_fleet_shared_archive, fleet_has_shared},
     {"key totals", false, false, svi_fleet_totals_archive, NULL},
     {"key states", false, true, svi_fleet_states_archive, fleet_is_whole},
@@ -720,6 +726,7 @@ static void fleet_clear(svi_stream *s) {
     svi_bytes_clear(&f->common);
     svi_fleet_kept_clear(f);
     svi_fleet_prior_free(f);
+    svi_fleet_sums_free(f);
     svi_fleet_shared_free(f);
     svi_free(f->guest);
     svi_free(f->folder);

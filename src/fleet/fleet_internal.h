@@ -9,6 +9,7 @@
 #include "fleet/key_queue.h"
 #include "fleet/key_table.h"
 #include "fleet/fleet.h"
+#include "merge/sums.h"
 #include "store/key_files.h"
 
 #define SVI_FLEET_FIGURES 7
@@ -266,6 +267,7 @@ struct svi_fleet {
     struct svi_key_sum sum;              /* of the keys that were archived last */
     struct svi_fleet_kept kept;
     struct svi_fleet_prior *prior;   /* NULL: off */
+    struct svi_fleet_sums *sums;     /* NULL: off */
     struct svi_fleet_shared *shared; /* NULL: off */
     struct svi_key_entry *guest; /* entry for the engine of no key (svi_stream_verbs.guest); NULL: none yet */
     struct svi_key_entry *silent;       /* the key that was silent longest when last determined; */
@@ -484,6 +486,24 @@ void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s);
 
 /* The prior of the last coupling; NULL: none. */
 const struct svi_prior *svi_fleet_prior_newest(const struct svi_fleet *f);
+
+/* ---- fleet_sums.c: the plain sums over the windows of all keys */
+
+struct svi_fleet_sums;
+
+/* Begins or ends to keep them (publish.sums); only with a prior. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_fleet_sums_keep(struct svi_fleet *f, bool on, svs_error *err);
+void svi_fleet_sums_free(struct svi_fleet *f);
+
+/* A new engine, after svi_fleet_prior_join. SVS_NO_MEMORY. */
+svs_code svi_fleet_sums_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e,
+                             svs_error *err);
+
+/* Fills in the numbers, features and classes of a record; names and labels are valid until the next call.
+ * SVS_LIMIT, SVS_UNAVAILABLE, and codes of svi_fleet_return: they cannot be published now. */
+svs_code svi_fleet_sums_record(struct svi_fleet *f, struct svi_sums *r, svs_error *err);
+void svi_fleet_sums_renew(struct svi_fleet *f); /* notes that keys hold rows that are not counted */
+void svi_fleet_sums_archive(struct svi_archive *a, svi_stream *s);
 
 /* ---- fleet_shared.c: the bank of all keys */
 

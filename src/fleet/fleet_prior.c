@@ -195,7 +195,7 @@ static svs_code prior_renew(struct svi_fleet *f) {
         struct svi_engine *e = prior_engine(f, n);
         code = e ? SVS_OK : SVS_UNAVAILABLE;
         if (e)
-            svi_learner_count_held(e->learner, 1);
+            svi_learner_count_bounded(e->learner, 1);
         svi_fleet_evict(f);
     }
     /* What the walk had added to the parts before it failed must not be counted as well next time. */

@@ -344,6 +344,8 @@ void svi_fleet_archive(struct svi_archive *a, svi_stream *s) {
     svi_archive_uint64(a, "rests", &f->rests);
     svi_archive_uint64(a, "gone", &f->gone);
     svi_fleet_notes_archive(a, f);
+    if (svi_archive_loading(a)) /* unless the section of the sums follows */
+        svi_fleet_sums_renew(f);
 }
 
 void svi_fleet_totals_archive(struct svi_archive *a, svi_stream *s) {

@@ -25,6 +25,7 @@
 #include "base/exact_sum.h"
 #include "learner/scratch.h"
 #include "learner/snapshot.h"
+#include "learner/plain_sums.h"
 #include "learner/prior.h"
 #include "svmstream/learner.h"
 #include "learner/gram.h"
@@ -68,6 +69,7 @@ struct svi_learner_scratch {
 /* See learner_prior.h. */
 struct svi_learner_prior {
     struct svi_prior_sums *sums;
+    struct svi_plain_sums *plain;    /* NULL: none are kept */
     struct svi_prior *const *newest; /* *newest NULL: no prior yet */
     struct svi_prior *in;            /* the prior that P contains; NULL: none */
     double worth;                    /* samples as which it counts */

@@ -511,13 +511,22 @@ static svs_code prior_reserve(struct svi_learner_prior *p, int capacity, svs_err
     return code;
 }
 
+/* The plain sums have the places of the bounded ones. */
+static svs_code prior_place_plain(const svs_learner *l, int feature, uint16_t place, const char *name,
+                                  svs_error *err) {
+    struct svi_plain_sums *plain = l->prior->plain;
+    return plain ? svi_plain_sums_feature(plain, l->prior->sums, place, name, prior_plain(l, feature), err)
+                 : SVS_OK;
+}
+
 /* A feature gets its place in the sums. A feature that is known under another identity (it was renewed) is
  * taken out under the old one and counted again under the new. */
-svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_error *err) {
+svs_code svi_learner_place(svs_learner *l, int feature, const char *name, svs_error *err) {
     struct svi_learner_prior *p = l->prior;
     uint16_t place;
     if (!prior_counts(l))
         return SVS_OK;
+    const uint64_t identity = svi_prior_identity(name, feature);
     svi_claim(l);
     const int capacity = feature < l->declared ? l->declared : feature + 1;
     if (feature >= p->capacity && prior_reserve(p, capacity, err) != SVS_OK)
@@ -526,6 +535,7 @@ svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_e
         return SVS_NO_MEMORY;
     if (svi_prior_sums_feature(p->sums, identity, feature + 1, &place, err) != SVS_OK)
         return SVS_NO_MEMORY;
+    SVI_TRY(prior_place_plain(l, feature, place, name, err));
     const bool known = feature < p->placed;
     if (known) /* under what it was so far */
         svi_learner_count_held(l, -1);
@@ -562,12 +572,24 @@ static bool prior_takes(const svs_learner *l, double target) {
                                   fabs(target - (double)p->key->middle) <= (double)p->key->trait->limit);
 }
 
+static uint16_t prior_label(const svs_learner *l, int label) {
+    return l->o.task == SVS_REGRESS ? 0 : svi_prior_sums_find(l->prior->sums, l->classes[label], label);
+}
+
+/* The same in the plain sums, which no bound limits. */
+static void prior_count_plain(const svs_learner *l, const double *x, int label, double target,
+                              double weight) {
+    struct svi_learner_prior *p = l->prior;
+    if (p->plain)
+        svi_plain_sums_add(p->plain, l->kernels, prior_traits(l), p->placed < l->d ? p->placed : l->d, x,
+                           weight, prior_label(l, label), target);
+}
+
 /* Counts a row, or takes it out (weight < 0); false: it does not enter. Each quantity that decides is kept
  * in the key, so the same row gets the same verdict when it leaves. */
 static bool prior_count(svs_learner *l, const double *x, int label, double target, double weight) {
     struct svi_learner_prior *p = l->prior;
-    const uint16_t place =
-        l->o.task == SVS_REGRESS ? 0 : svi_prior_sums_find(p->sums, l->classes[label], label);
+    const uint16_t place = prior_label(l, label);
     const double most = (double)p->key->most, size = fabs(weight) < most ? fabs(weight) : most;
     const bool enters = prior_takes(l, target) &&
                         svi_prior_sums_add(p->sums, l->kernels, prior_traits(l), p->center,
@@ -582,7 +604,9 @@ svs_code svi_prior_reserve(svs_learner *l, svs_value y, svs_error *err) {
     uint16_t place;
     if (!prior_counts(l))
         return SVS_OK;
-    return svi_prior_sums_label(l->prior->sums, y, 0, &place, err);
+    SVI_TRY(svi_prior_sums_label(l->prior->sums, y, 0, &place, err));
+    struct svi_plain_sums *plain = l->prior->plain;
+    return plain ? svi_prior_sums_follow(&plain->sums, l->prior->sums, err) : SVS_OK;
 }
 
 void svi_prior_add_sample(svs_learner *l, const double *x, double weight, const svs_step *out) {
@@ -591,17 +615,7 @@ void svi_prior_add_sample(svs_learner *l, const double *x, double weight, const 
     if (l->prior->key->weight == 0)
         prior_look_first(l, x, weight, out->target);
     l->prior->key->out += !prior_count(l, x, out->label, out->target, weight);
-}
-
-/* Half of what is held did not enter: the key has moved, or began far off. All is taken out, looked at and
- * counted again, which it does by its own spread then. */
-void svi_prior_learned(svs_learner *l) {
-    if (!prior_counts(l) || l->prior->key->out < MEAN_FROM ||
-        2 * (int64_t)l->prior->key->out < l->held_learned)
-        return;
-    svi_learner_count_held(l, -1);
-    prior_look(l, *l->prior->newest);
-    svi_learner_count_held(l, 1);
+    prior_count_plain(l, x, out->label, out->target, weight);
 }
 
 static void prior_count_slot(svs_learner *l, int32_t slot, int sign) {
@@ -610,12 +624,14 @@ static void prior_count_slot(svs_learner *l, int32_t slot, int sign) {
                 sign * svi_ring_double(r, SVI_RING_WEIGHT, slot, 1));
 }
 
-void svi_prior_left(svs_learner *l, int32_t slot) {
-    if (prior_counts(l) && svi_ring_in(&l->window, slot))
-        prior_count_slot(l, slot, -1);
+static void prior_count_slot_plain(const svs_learner *l, int32_t slot, int sign) {
+    const struct svi_ring *r = &l->window;
+    prior_count_plain(l, svi_ring_row(r, slot), svi_ring_label(r, slot), svi_ring_target(r, slot),
+                      sign * svi_ring_double(r, SVI_RING_WEIGHT, slot, 1));
 }
 
-void svi_learner_count_held(svs_learner *l, int sign) {
+/* In the bounded sums alone: verdicts change there, while the plain sums hold the same rows. */
+static void prior_count_held(svs_learner *l, int sign) {
     struct svi_learner_prior *p = l->prior;
     if (!prior_counts(l))
         return;
@@ -625,12 +641,46 @@ void svi_learner_count_held(svs_learner *l, int sign) {
         svi_prior_sums_key(p->sums, prior_traits(l), p->mean, p->placed, p->mean_of, sign);
 }
 
+/* Half of what is held did not enter: the key has moved, or began far off. All is taken out, looked at and
+ * counted again, which it does by its own spread then. */
+void svi_prior_learned(svs_learner *l) {
+    if (!prior_counts(l) || l->prior->key->out < MEAN_FROM ||
+        2 * (int64_t)l->prior->key->out < l->held_learned)
+        return;
+    prior_count_held(l, -1);
+    prior_look(l, *l->prior->newest);
+    prior_count_held(l, 1);
+}
+
+void svi_prior_left(svs_learner *l, int32_t slot) {
+    if (!prior_counts(l) || !svi_ring_in(&l->window, slot))
+        return;
+    prior_count_slot(l, slot, -1);
+    prior_count_slot_plain(l, slot, -1);
+}
+
+void svi_learner_count_bounded(svs_learner *l, int sign) {
+    prior_count_held(l, sign);
+}
+
+void svi_learner_count_plain(svs_learner *l, int sign) {
+    if (!prior_counts(l) || !l->prior->plain)
+        return;
+    for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
+        prior_count_slot_plain(l, slot, sign);
+}
+
+void svi_learner_count_held(svs_learner *l, int sign) {
+    prior_count_held(l, sign);
+    svi_learner_count_plain(l, sign);
+}
+
 void svi_learner_apply_bounds(svs_learner *l, const struct svi_prior *of) {
     if (!l->prior)
         return;
-    svi_learner_count_held(l, -1);
+    prior_count_held(l, -1);
     prior_bind_all(l, of);
-    svi_learner_count_held(l, 1);
+    prior_count_held(l, 1);
 }
 
 /* A planned rebuild: out by the old verdicts, then the newest prior, a new look, the new center, and in
@@ -639,12 +689,27 @@ void svi_prior_renew(svs_learner *l) {
     struct svi_learner_prior *p = l->prior;
     if (!p)
         return;
-    svi_learner_count_held(l, -1); /* from where it lay so far */
+    prior_count_held(l, -1); /* from where it lay so far */
     prior_take(l);
     prior_look(l, p->in);
     if (p->placed > 0 && l->held_learned > 0)
         prior_set_center(l, p->mean, (double)l->held_learned);
-    svi_learner_count_held(l, 1);
+    prior_count_held(l, 1);
+}
+
+/* ---- plain sums */
+
+svs_code svi_learner_set_plain(svs_learner *l, struct svi_plain_sums *plain, svs_error *err) {
+    if (!prior_counts(l))
+        return SVS_OK;
+    l->prior->plain = plain;
+    return plain ? svi_prior_sums_follow(&plain->sums, l->prior->sums, err) : SVS_OK;
+}
+
+svs_code svi_learner_plain_name(const svs_learner *l, int feature, const char *name, svs_error *err) {
+    return prior_counts(l) && feature < l->prior->placed
+               ? prior_place_plain(l, feature, prior_traits(l)[feature].place, name, err)
+               : SVS_OK;
 }
 
 /* ---- other options */
@@ -676,6 +741,7 @@ void svi_prior_return(svs_learner *l, const svs_learner *old) {
     old->prior->key = own; /* which goes with it */
     old->prior->lent = p->lent;
     p->lent = false;
+    p->plain = old->prior->plain;
     p->newest = old->prior->newest;
     prior_look(l, *p->newest);
 }

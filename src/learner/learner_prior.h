@@ -5,6 +5,7 @@
 #ifndef SVI_LEARNER_PRIOR_H
 #define SVI_LEARNER_PRIOR_H
 
+#include "learner/plain_sums.h"
 #include "learner/prior.h"
 #include "svmstream/learner.h"
 
@@ -19,15 +20,23 @@ bool svi_learner_has_prior(const svs_learner *l);
 /* Upper bound of the classes that the prior adds with the first sample. */
 int svi_learner_classes_coming(const svs_learner *l);
 
-/* place: states the identity of a feature (svi_prior_identity), before the first sample with a value other
- * than 0 in it, and again after svi_learner_renew. SVS_NO_MEMORY. placed: number of features with an
- * identity; INT32_MAX without a prior. */
-svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_error *err);
+/* place: states the name of a feature (NULL: it has none), by which others know it (svi_prior_identity),
+ * before the first sample with a value other than 0 in it, and again after svi_learner_renew. SVS_NO_MEMORY.
+ * placed: number of features with an identity; INT32_MAX without a prior. */
+svs_code svi_learner_place(svs_learner *l, int feature, const char *name, svs_error *err);
 int svi_learner_placed(const svs_learner *l);
 
 /* Adds all samples held to the sums (sign 1), or subtracts them as they were added (-1): before the learner
  * is removed, or when the sums are rebuilt. */
 void svi_learner_count_held(svs_learner *l, int sign);
+void svi_learner_count_bounded(svs_learner *l, int sign); /* in the sums of the prior alone */
+void svi_learner_count_plain(svs_learner *l, int sign);   /* in the plain sums alone */
+
+/* plain: the samples held are counted in these sums too from now on (NULL: in none), which have the places
+ * of the prior's; those held now are not added. They must outlive the learner. plain_name: states the name of
+ * a placed feature to them. SVS_NO_MEMORY. */
+svs_code svi_learner_set_plain(svs_learner *l, struct svi_plain_sums *plain, svs_error *err);
+svs_code svi_learner_plain_name(const svs_learner *l, int feature, const char *name, svs_error *err);
 
 /* Assesses the samples held by the bounds of this prior and counts them again. The model stays. */
 void svi_learner_apply_bounds(svs_learner *l, const struct svi_prior *of);

@@ -198,13 +198,10 @@ static void sums_add_row(const struct svi_kernels *k, double *high, double *low,
         k->exact_add(high, low, x, a.low, padded);
 }
 
-/* The product weight x_i is split into two doubles without error (svi_two_product), and so are its products
- * with the row, in the kernel. Rows of which x_i is 0 add nothing. */
-bool svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k,
-                        const struct svi_prior_trait *trait, const double *center, int d, const double *x,
-                        double weight, uint16_t label, double target) {
-    if (!sums_insert(s, trait, center, d, x, weight, target))
-        return false;
+/* The row in s->x. The product weight x_i is split into two doubles without error (svi_two_product), and so
+ * are its products with the row, in the kernel. Rows of which x_i is 0 add nothing. */
+static void sums_enter(struct svi_prior_sums *s, const struct svi_kernels *k, double weight, uint16_t label,
+                       double target) {
     s->touched = true;
     if (weight > 0)
         sums_note_peaks(s, weight, target);
@@ -213,11 +210,41 @@ bool svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k,
             sums_add_row(k, s->high + sums_row(i), s->low + sums_row(i), s->x,
                          svi_two_product(weight, s->x[i]), i + 1);
     if (label == SVI_PRIOR_NONE)
-        return true;
+        return;
     const struct svi_dd a = s->regress ? svi_two_product(weight, target) : (struct svi_dd){weight, 0};
     sums_add_row(k, s->by_label + (size_t)label * (size_t)s->capacity,
                  s->by_low + (size_t)label * (size_t)s->capacity, s->x, a, s->n);
-    return true;
+}
+
+bool svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k,
+                        const struct svi_prior_trait *trait, const double *center, int d, const double *x,
+                        double weight, uint16_t label, double target) {
+    const bool in = sums_insert(s, trait, center, d, x, weight, target);
+    if (in)
+        sums_enter(s, k, weight, label, target);
+    return in;
+}
+
+/* A row of which a feature has no place would be summed without it: such a row is left out as a whole. */
+bool svi_prior_sums_add_plain(struct svi_prior_sums *s, const struct svi_kernels *k,
+                              const struct svi_prior_trait *trait, int d, const double *x, double weight,
+                              uint16_t label, double target) {
+    double squares = s->regress ? 1 + target * target : 1;
+    bool in = label != SVI_PRIOR_NONE;
+    memset(s->x, 0, (size_t)s->n * sizeof *s->x);
+    s->x[0] = 1;
+    for (int j = 0; j < d; j++) {
+        in &= trait[j].place < s->n || x[j] == 0;
+        if (trait[j].place < s->n)
+            s->x[trait[j].place] = x[j];
+        squares += x[j] * x[j];
+    }
+    in &= fabs(weight) * squares < SQUARES_MAX;
+    if (in)
+        sums_enter(s, k, weight, label, target);
+    else
+        svi_prior_sums_leave_out(s, weight < 0 ? -1 : 1);
+    return in;
 }
 
 void svi_prior_sums_leave_out(struct svi_prior_sums *s, int sign) {
@@ -250,18 +277,21 @@ void svi_prior_sums_key(struct svi_prior_sums *s, const struct svi_prior_trait *
 
 /* ---- from one to another */
 
-static void sums_move_one(double *to, double *to_low, const double *from, const double *from_low) {
-    const struct svi_dd sum = svi_dd_add(svi_two_sum(*to, *to_low), svi_two_sum(*from, *from_low));
+/* `factor` is a power of 2, so that the product is exact. */
+static void sums_move_one(double *to, double *to_low, const double *from, const double *from_low,
+                          double factor) {
+    const struct svi_dd sum =
+        svi_dd_add(svi_two_sum(*to, *to_low), svi_two_sum(factor * *from, factor * *from_low));
     *to = sum.high;
     *to_low = sum.low;
 }
 
 /* A row of values of coordinates, of which some have no place. */
 static void sums_move_row(double *to, double *to_low, const double *from, const double *from_low,
-                          const uint16_t *place, int n) {
+                          const uint16_t *place, int n, double factor) {
     for (int j = 0; j < n; j++)
         if (place[j] != SVI_PRIOR_NONE)
-            sums_move_one(to + place[j], to_low + place[j], from + j, from_low + j);
+            sums_move_one(to + place[j], to_low + place[j], from + j, from_low + j, factor);
 }
 
 /* All of it, what pads rows and what found no place too: a state has nothing of sums that are empty. */
@@ -275,7 +305,8 @@ void svi_prior_sums_empty(struct svi_prior_sums *s) {
 
 /* Part by part into the sums of all. The coordinates of the part are mapped by identity; a pair of
  * coordinates may stand the other way round in the triangle. */
-svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err) {
+svs_code svi_prior_sums_join(struct svi_prior_sums *to, const struct svi_prior_sums *from, double factor,
+                             svs_error *err) {
     uint16_t place[SVI_PRIOR_FEATURES + 1] = {0}, label[SVI_PRIOR_LABELS];
     if (!from->touched)
         return SVS_OK;
@@ -294,29 +325,45 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
             const int a = place[i] > place[j] ? place[i] : place[j], b = place[i] + place[j] - a;
             if (place[i] != SVI_PRIOR_NONE && place[j] != SVI_PRIOR_NONE)
                 sums_move_one(to->high + sums_row(a) + b, to->low + sums_row(a) + b, from->high + at,
-                              from->low + at);
+                              from->low + at, factor);
         }
-    /* Sums by label, then by key: rows of coordinates, each row at the place of its label. */
+    /* Sums by label, then by key: rows of coordinates, each row at the place of its label. What is counted
+     * by key is the number of keys and their means, which no weight scales. */
     for (int k = 0; k < from->labels; k++) {
         const size_t at = (size_t)k * (size_t)from->capacity, into = (size_t)label[k] * (size_t)to->capacity;
         if (label[k] != SVI_PRIOR_NONE)
             sums_move_row(to->by_label + into, to->by_low + into, from->by_label + at, from->by_low + at,
-                          place, from->n);
+                          place, from->n, factor);
     }
     for (int k = 0; k < SVI_PRIOR_OF_KEYS; k++) {
         const size_t at = (size_t)k * (size_t)from->capacity, into = (size_t)k * (size_t)to->capacity;
         sums_move_row(to->by_key + into, to->by_key_low + into, from->by_key + at, from->by_key_low + at,
-                      place, from->n);
+                      place, from->n, 1);
     }
     for (int j = 0; j < from->n; j++)
         if (place[j] != SVI_PRIOR_NONE) {
-            to->peak[place[j]] = fmax(to->peak[place[j]], from->peak[j]);
+            to->peak[place[j]] = fmax(to->peak[place[j]], factor * from->peak[j]);
             to->key_peak[place[j]] = fmax(to->key_peak[place[j]], from->key_peak[j]);
         }
-    to->target_peak = fmax(to->target_peak, from->target_peak);
+    to->target_peak = fmax(to->target_peak, factor * from->target_peak);
     to->out += from->out;
-    svi_prior_sums_empty(from);
     to->touched = true;
+    return SVS_OK;
+}
+
+svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err) {
+    SVI_TRY(svi_prior_sums_join(to, from, 1, err));
+    if (from->touched)
+        svi_prior_sums_empty(from);
+    return SVS_OK;
+}
+
+svs_code svi_prior_sums_follow(struct svi_prior_sums *to, const struct svi_prior_sums *from, svs_error *err) {
+    uint16_t place;
+    for (int j = to->n; j < from->n; j++)
+        SVI_TRY(svi_prior_sums_feature(to, from->identity[j], -1, &place, err));
+    for (int k = to->labels; k < from->labels; k++)
+        SVI_TRY(svi_prior_sums_label(to, from->label[k], -1, &place, err));
     return SVS_OK;
 }
 

@@ -76,6 +76,12 @@ bool svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k,
                         const struct svi_prior_trait *trait, const double *center, int d, const double *x,
                         double weight, uint16_t label, double target);
 
+/* The same without center and bounds: the sums of the rows as they are. False: the row is left out, and
+ * counted as such, because a feature or the label has no place, or its weighted squares exceed 1e250. */
+bool svi_prior_sums_add_plain(struct svi_prior_sums *s, const struct svi_kernels *k,
+                              const struct svi_prior_trait *trait, int d, const double *x, double weight,
+                              uint16_t label, double target);
+
 /* Counts a held sample that is excluded (sign 1), or its removal (-1). */
 void svi_prior_sums_leave_out(struct svi_prior_sums *s, int sign);
 
@@ -87,8 +93,15 @@ struct svi_dd svi_prior_sums_at(const struct svi_prior_sums *s, int i, int j);
 void svi_prior_sums_key(struct svi_prior_sums *s, const struct svi_prior_trait *trait, const double *mean,
                         int d, double n, int sign);
 
-/* Adds the sums of `from` to `to` and empties `from`. SVS_NO_MEMORY: nothing was moved. */
+/* join: adds the sums of `from`, its samples weighed by `factor` (a power of 2), to `to`. move: the same with
+ * factor 1, and empties `from`. SVS_NO_MEMORY: nothing was added. */
+svs_code svi_prior_sums_join(struct svi_prior_sums *to, const struct svi_prior_sums *from, double factor,
+                             svs_error *err);
 svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err);
+
+/* Gives `to`, whose features and labels are the first ones of `from`, the others too, so that a place in one
+ * is the place in the other. SVS_NO_MEMORY: some were added. */
+svs_code svi_prior_sums_follow(struct svi_prior_sums *to, const struct svi_prior_sums *from, svs_error *err);
 
 /* up[i]: coordinate in `all` of coordinate i of `from` (SVI_PRIOR_FEATURES + 1 values); SVI_PRIOR_NONE: none.
  */
