@@ -210,9 +210,12 @@ const struct svi_setting svi_settings_table[] = {
            "a refit ends when its duality gap is this fraction of its objective"),
     WORD("serve", serve, "online", LIVE,
          WORDS({"online", SVI_SERVE_ONLINE}, {"refit", SVI_SERVE_REFIT}, {"best", SVI_SERVE_BEST},
-               {"linear", SVI_SERVE_LINEAR}),
-         "model whose scores are published: the online model, the last refit, or the one that was better "
-         "recently; linear is the best linear member of method auto"),
+               {"linear", SVI_SERVE_LINEAR}, {"merged", SVI_SERVE_MERGED}),
+         "model whose scores are published: the online model, the last refit, the merged model of merge.from, "
+         "or (best) the one that was better recently; linear is the best linear member of method auto"),
+    ROW("merge.from", ADDRESS, merge_from, "none", ONWARD, WORDS({"none", 0}), 0, 0, "",
+        "`out` of a merger (svmstream merge), whose merged models take the place of the refit: they score "
+        "next to the online model, and serve with serve merged or best"),
     WORD("novelty", novelty, "fosvm1", RENEW,
          WORDS({"none", SVI_NOVELTY_NONE}, {"fosvm1", SVI_NOVELTY_FOSVM1}, {"fosvm2", SVI_NOVELTY_FOSVM2}),
          "one-class model that scores the novelty of each sample; of samples that lie outside, fosvm1 makes "

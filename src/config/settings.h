@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "config/class_weights.h"
 #include "data/text_options.h"
@@ -41,7 +42,7 @@ enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE, SVI_METH
 enum svi_drift_action { SVI_DRIFT_NONE, SVI_DRIFT_SHRINK, SVI_DRIFT_REFIT };
 enum svi_outlier_action { SVI_OUTLIER_CLIP, SVI_OUTLIER_REFUSE, SVI_OUTLIER_TAKE };
 enum svi_columns_new { SVI_COLUMNS_ADD, SVI_COLUMNS_REFUSE };
-enum svi_serve { SVI_SERVE_ONLINE, SVI_SERVE_REFIT, SVI_SERVE_BEST, SVI_SERVE_LINEAR };
+enum svi_serve { SVI_SERVE_ONLINE, SVI_SERVE_REFIT, SVI_SERVE_BEST, SVI_SERVE_LINEAR, SVI_SERVE_MERGED };
 enum svi_novelty { SVI_NOVELTY_NONE = 0, SVI_NOVELTY_FOSVM1 = 1, SVI_NOVELTY_FOSVM2 = 2 };
 enum svi_journal_keep { SVI_JOURNAL_KEEP_NEEDED, SVI_JOURNAL_KEEP_ALL };
 enum { SVI_REFIT_NONE = -1 };                     /* of `refit`; other values: enum svs_solver */
@@ -99,7 +100,8 @@ struct svi_settings {
     double refit_seconds;
     char refit_loss[16];
     double refit_tol;
-    int serve;          /* enum svi_serve */
+    int serve;                     /* enum svi_serve */
+    char merge_from[SVI_TEXT_MAX]; /* address of a merger, or none */
     int novelty;        /* enum svi_novelty */
     int novelty_kernel; /* svs_novelty_kernel */
     char novelty_gamma[32];
@@ -164,6 +166,16 @@ static inline bool svi_settings_keyed(const struct svi_settings *s) {
  * of its own? */
 static inline bool svi_settings_stacked(const struct svi_settings *s) {
     return svi_settings_keyed(s) && s->method == SVI_METHOD_AUTO && s->key_shared;
+}
+
+/* Does the stream take merged models (merge.from)? They have the place of the refit. */
+static inline bool svi_settings_merges(const struct svi_settings *s) {
+    return s->merge_from[0] != '\0' && strcmp(s->merge_from, "none") != 0;
+}
+
+/* Does it solve its window as a batch in the background? */
+static inline bool svi_settings_refits(const struct svi_settings *s) {
+    return s->refit != SVI_REFIT_NONE && !svi_settings_merges(s);
 }
 
 enum svi_setting_type {

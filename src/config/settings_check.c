@@ -116,8 +116,11 @@ static const char *settings_chosen_of_alsvm(const struct svi_settings *s) {
     for (size_t i = 0; i < sizeof settings_of_alsvm / sizeof settings_of_alsvm[0]; i++)
         if (svi_settings_chosen(s, settings_of_alsvm[i]))
             return settings_of_alsvm[i];
-    const bool refit = s->serve == SVI_SERVE_REFIT || s->serve == SVI_SERVE_BEST;
-    return refit && svi_settings_chosen(s, "serve") ? "serve" : NULL;
+    if (svi_settings_merges(s) && svi_settings_chosen(s, "merge.from"))
+        return "merge.from";
+    const bool second =
+        s->serve == SVI_SERVE_REFIT || s->serve == SVI_SERVE_BEST || s->serve == SVI_SERVE_MERGED;
+    return second && svi_settings_chosen(s, "serve") ? "serve" : NULL;
 }
 
 /* The first setting that excludes a prior from all keys (key.prior), whose sums are over windows of equally
@@ -283,7 +286,7 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
         return svi_fail(err, SVS_SETTING,
                         "drift.action shrink removes samples from the window, window 0 has none: set "
                         "window, or drift.action none");
-    if (s->drift_action == SVI_DRIFT_REFIT && s->refit == SVI_REFIT_NONE)
+    if (s->drift_action == SVI_DRIFT_REFIT && s->refit == SVI_REFIT_NONE && !svi_settings_merges(s))
         return svi_fail(err, SVS_SETTING,
                         "drift.action refit begins a refit, refit none has none: set refit, or drift.action "
                         "none");
@@ -297,6 +300,41 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
     if (s->refit == SVS_SOLVER_DCD && p != 1 && p != 2)
         return svi_fail(err, SVS_SETTING,
                         "refit dcd supports refit.loss l1 and l2 only: set one of these, or refit auto");
+    return SVS_OK;
+}
+
+/* merge.from: what takes merged models, and what their place excludes. */
+static svs_code settings_check_merge(const struct svi_settings *s, svs_error *err) {
+    if (!svi_settings_merges(s))
+        return s->serve == SVI_SERVE_MERGED
+                   ? svi_fail(err, SVS_SETTING,
+                              "serve merged serves the models of a merger: set merge.from to the `out` of "
+                              "svmstream merge, or serve online")
+                   : SVS_OK;
+    if (s->method == SVI_METHOD_AUTO || s->method == SVI_METHOD_NONE)
+        return svi_fail(
+            err, SVS_SETTING,
+            "a merged model scores next to one linear model, which method %s does not have: set method "
+            "alsvm, or merge.from none",
+            svi_settings_word("method", s->method));
+    if (s->task == SVS_REGRESS)
+        return svi_fail(
+            err, SVS_SETTING,
+            "merge.from takes merged models of classes only: set task classify, or merge.from none");
+    if (svi_settings_keyed(s))
+        return svi_fail(err, SVS_SETTING,
+                        "merge.from is for a stream with one model: leave out key, or set merge.from none");
+    if (s->refit != SVI_REFIT_NONE && svi_settings_chosen(s, "refit"))
+        return svi_fail(err, SVS_SETTING,
+                        "the merged model of merge.from has the place of the refit: set refit none, or "
+                        "merge.from none");
+    if (s->drift_action == SVI_DRIFT_REFIT)
+        return svi_fail(err, SVS_SETTING,
+                        "drift.action refit begins a refit, and with merge.from none runs: set drift.action "
+                        "none, or merge.from none");
+    if (s->serve == SVI_SERVE_REFIT)
+        return svi_fail(err, SVS_SETTING,
+                        "with merge.from there is no refit to serve: set serve merged, best or online");
     return SVS_OK;
 }
 
@@ -378,6 +416,7 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     code = code == SVS_OK ? settings_check_auto(s, err) : code;
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
     code = code == SVS_OK ? settings_check_keys(s, err) : code;
+    code = code == SVS_OK ? settings_check_merge(s, err) : code;
     code = code == SVS_OK ? settings_check_classes(s, err) : code;
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
     code = code == SVS_OK ? svi_rule_settings_read(s->alert_rules, s->alert_absent, s->limits, &rules, err)
@@ -428,13 +467,15 @@ svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *er
     const struct { const char *key, *address; } sockets[] = {{"in", s->in}, {"out", s->out}, {"ctl", s->ctl}};
     /* A bound socket is protected by its own key, but a subscriber must know the publisher's to trust it. */
     bool off = strcmp(s->curve, "off") == 0, sub = !settings_from_stdin(s) && s->in_mode == SVI_IN_SUB;
+    const bool merges = svi_settings_merges(s);
     if (!s->curve[0] || !s->curve_allow[0])
         return svi_fail(err, SVS_SETTING,
                         "curve must be off, on or a key file, and curve.allow a file: neither may be empty");
-    if (!off && sub && !s->curve_server[0] && !s->insecure)
+    if (!off && (sub || merges) && !s->curve_server[0] && !s->insecure)
         return svi_fail(err, SVS_SETTING,
-                        "in.mode sub with curve needs the publisher's public key: set --curve.server KEY, or "
-                        "--insecure if the publisher does not use curve");
+                        "%s with curve needs the publisher's public key: set --curve.server KEY, or "
+                        "--insecure if the publisher does not use curve",
+                        sub ? "in.mode sub" : "merge.from");
     for (int i = 0; i < 3 && off && !s->insecure; i++)
         if (svi_settings_binds(s, sockets[i].key, sockets[i].address) &&
             !settings_is_local(sockets[i].address))

@@ -81,15 +81,16 @@
     X(REFITS_DISCARDED, refits_discarded, COUNT, "refits",                                                   \
       "discarded because a new class came or the stream was reset")                                          \
     X(REFIT_AT, refit_at, COUNT, "samples",                                                                  \
-      "number of the sample after which the last refit took effect; 0 = none")                               \
+      "number of the sample after which the last refit, or merged model, took effect; 0 = none")             \
     X(REFIT_ITERATIONS, refit_iterations, COUNT, "iterations", "of the solver in the last refit")            \
     X(REFIT_OBJECTIVE, refit_objective, NUMBER, "", "training objective of the last refit")                  \
     X(REFIT_GAP, refit_gap, NUMBER, "", "duality gap of the last refit, in units of its objective")          \
     X(REFIT_MILLISECONDS, refit_milliseconds, NUMBER, "ms", "time of the solver in the last refit")          \
+    X(MERGED_MODELS, merged_models, COUNT, "models", "of merge.from that took the place of the refit")       \
     X(ACCURACY_ONLINE, accuracy_online, NUMBER, "share, 0 to 1",                                             \
       "accuracy of the online model over the last samples that both models scored, up to 1000")              \
     X(ACCURACY_REFIT, accuracy_refit, NUMBER, "share, 0 to 1",                                               \
-      "accuracy of the refit over the same samples")                                                         \
+      "accuracy of the refit, or the merged model, over the same samples")                                   \
     X(TREE_FITS, tree_fits, COUNT, "fits", "of boosted trees that were taken up (method auto)")              \
     X(TREE_WAITS, tree_waits, COUNT, "fits", "of these that were not ready in time: the stream waited")      \
     X(TREE_WAIT_SECONDS, tree_wait_seconds, NUMBER, "s", "that the stream waited for them in total")         \

@@ -65,6 +65,32 @@ bool svi_engine_ahead(const svi_engine *e, double now, double *step);
 svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, struct svi_settings *s,
                                double now, svs_error *err);
 
+struct svi_merged_from; /* refit/refit_policy.h */
+
+/* Reads where a merged model is from: the payload of a model event with the method merged and the key parts.
+ * Codes of svi_msgpack_check and svi_fields_read; SVS_UNAVAILABLE: it is a model of another kind. */
+svs_code svi_merged_read(struct svi_merged_from *from, const void *bytes, size_t size, svs_error *err);
+
+/* Is such a model newer than the one that the engine has? */
+bool svi_engine_wants_merged(const svi_engine *e, const struct svi_merged_from *from);
+
+/* What svi_engine_take_merged would do with a merged model. */
+enum svi_merged {
+    SVI_MERGED_FITS,   /* take it */
+    SVI_MERGED_OLD,    /* nothing: it is not newer than the one taken last */
+    SVI_MERGED_EARLY,  /* nothing yet: the stream has no features, or the model fewer than two classes */
+    SVI_MERGED_REFUSED /* nothing: *err says why it does not fit */
+};
+enum svi_merged svi_engine_check_merged(const svi_engine *e, const void *bytes, size_t size, svs_error *err);
+
+/* A merged model takes the place of the refit (the setting merge.from). Features are matched by name: those
+ * that either side lacks count for nothing, but arrays of numbers need all of them. Classes that the stream
+ * lacks are added to it; those that the model lacks score -1. The model is published. SVS_OK also for an old
+ * or early one, with which nothing happens. After a failure the model is the one before: SVS_BAD_LABEL,
+ * SVS_LIMIT (max.classes), SVS_WRONG_COLUMNS, SVS_WRONG_DIMENSION, SVS_UNAVAILABLE, SVS_TOO_LARGE,
+ * SVS_NO_MEMORY, codes of svs_model_decode. */
+svs_code svi_engine_take_merged(svi_engine *e, const void *bytes, size_t size, svs_error *err);
+
 /* Names in the settings `limits` and `context` that no column has so far, which therefore have no effect:
  * writes a text with these names and those of the first columns, at most `size` bytes. False: there is no
  * such name, or no column yet. */
@@ -125,6 +151,7 @@ struct svi_scored {
     int proba_count;     /* 0: none */
     uint64_t version;
     bool bank;   /* scored by the bank of method auto */
+    bool merged; /* scored by a merged model */
     bool ranged; /* interval (low, high) is known */
     double interval[2];
     bool judged; /* novelty and p are known */

@@ -78,7 +78,8 @@ static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_
     svi_settings_adopt(c->to, s);
     c->relearn = svi_settings_differ_in(e->s, c->to, SVI_CHANGE_RELEARN);
     c->renew = svi_settings_differ_in(e->s, c->to, SVI_CHANGE_RENEW);
-    c->refits = c->relearn || (e->s->refit == SVI_REFIT_NONE) != (c->to->refit == SVI_REFIT_NONE);
+    c->refits = c->relearn || svi_settings_refits(e->s) != svi_settings_refits(c->to) ||
+                svi_settings_merges(e->s) != svi_settings_merges(c->to);
     c->quality = svi_engine_quality_options(c->to);
     c->window = svi_engine_quality_options(e->s).window != c->quality.window;
     c->carries = c->to->missing == SVI_MISSING_CARRY;
@@ -220,6 +221,9 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         svi_refit_policy_replace(e->refit, &c->refit, e->learner, seen, e->time);
     else
         svi_refit_policy_configure(e->refit, c->to, seen, e->time);
+    if (!e->off &&
+        strcmp(e->s->merge_from, c->to->merge_from) != 0) /* another merger counts in its own way */
+        e->refit->from = (struct svi_merged_from){0};
     if (c->window)
         svi_quality_stage_take_window(&e->quality_stage, &c->figures);
     /* Scores of another scale: the calibration so far does not fit them. */

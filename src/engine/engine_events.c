@@ -87,6 +87,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
                                                           : 2; /* a refit that serves may know fewer */
     event->as.score.version = step->version;
     event->as.score.bank = svi_engine_is_ensemble(e) && e->s->serve != SVI_SERVE_LINEAR;
+    event->as.score.merged = e->refit->merges && e->refit->serves;
     event->as.score.members = svi_engine_bank_members(e, &e->scratch->members) ? &e->scratch->members : NULL;
     if (e->quality_stage.ranged) {
         svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
@@ -384,6 +385,7 @@ static void take_refits(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_REFITS_SKIPPED].count = b->skipped;
     of[SVI_COUNTER_REFITS_DISCARDED].count = b->overtaken;
     of[SVI_COUNTER_REFIT_AT].count = b->model.at;
+    of[SVI_COUNTER_MERGED_MODELS].count = b->merged;
     of[SVI_COUNTER_REFIT_ITERATIONS].count = b->model.iterations;
     of[SVI_COUNTER_REFIT_OBJECTIVE].number = b->done ? b->model.objective : NAN;
     of[SVI_COUNTER_REFIT_GAP].number = b->done ? b->model.gap : NAN;
@@ -435,6 +437,7 @@ static int put_words(const struct svi_engine *e, struct svi_figure *out) {
                                : e->s->serve == SVI_SERVE_LINEAR ? "linear"
                                                                  : "bank";
     const char *const words[][2] = {{"serving", !b->serves  ? online
+                                                : b->merges ? "merged"
                                                 : b->loaded ? "loaded"
                                                             : "refit"},
                                     {"refit_error", b->reason},

@@ -18,7 +18,7 @@
 #include "engine/counters.h"
 #include "wire/columns.h"
 
-#define SVI_GAUGES_MAX 24
+#define SVI_GAUGES_MAX 28
 
 /* Values that hold for all engines of a stream. The owner changes them between two calls. */
 struct svi_engine_common {

@@ -40,6 +40,12 @@ svs_code svi_engine_check_back(const svi_engine *e, const svi_engine *then, svs_
                         "`svmstream ctl config` with refit as it was then",
                         then->refit->state == SVI_REFIT_OFF ? "off" : "on",
                         then->refit->state == SVI_REFIT_OFF ? "on" : "off");
+    if (e->refit->merges != then->refit->merges)
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "merge.from was %.100s then and is %.100s now: to go back, first `svmstream ctl config` "
+            "with merge.from as it was then",
+            then->s->merge_from, e->s->merge_from);
     return SVS_OK;
 }
 

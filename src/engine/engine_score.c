@@ -68,6 +68,7 @@ static void engine_score_score(struct svi_engine *e, const struct svi_message *m
     out->classed = e->s->method != SVI_METHOD_NONE && e->s->task == SVS_CLASSIFY;
     out->version = model->version;
     out->bank = model->elsewhere;
+    out->merged = model->refit && e->refit->merges;
 }
 
 static svs_code engine_score_once(struct svi_engine *e, const struct svi_message *m, struct svi_scored *out,

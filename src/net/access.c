@@ -129,7 +129,7 @@ int svi_access_fd(const struct svi_access *a) {
 
 static void describe_flood(const struct svi_access *a, const struct svi_cut *cut, char *out, size_t size) {
     /* in the order of enum svi_role */
-    static const char *const sockets[] = {"in", "out", "ctl"};
+    static const char *const sockets[SVI_SOCKET_COUNT] = {"in", "out", "ctl", "merge.from"};
     const struct svi_flood_limits *l = &a->limits[cut->socket];
     const char *limit = cut->socket == SVI_ROLE_INGEST ? "max.message = " : "";
     if (cut->why == SVI_FLOOD_FRAMES)

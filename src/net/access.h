@@ -22,7 +22,7 @@ struct svi_access {
     struct svi_identity identity;     /* wiped by svi_access_close */
     svi_authenticator *authenticator; /* NULL = CURVE is off */
     svi_peer_watch *peers;
-    struct svi_flood_limits limits[SVI_ROLE_COUNT]; /* for each socket */
+    struct svi_flood_limits limits[SVI_SOCKET_COUNT]; /* for each socket */
     bool connects;      /* the input connects to a publisher (in.mode sub), which needs no role */
     int64_t refused;    /* messages refused because the key lacks the right */
     int64_t reported;   /* how many of these were reported */

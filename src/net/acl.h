@@ -28,11 +28,15 @@
 #define SVI_ROLE_CONSTANT(constant, word, socket, per_stream, text) constant,
 enum svi_role { SVI_ROLES(SVI_ROLE_CONSTANT) SVI_ROLE_COUNT };
 
+/* The number of the socket to a merger (the setting merge.from): it connects, so that nobody needs a role. */
+#define SVI_SOCKET_MERGER SVI_ROLE_COUNT
+#define SVI_SOCKET_COUNT  (SVI_ROLE_COUNT + 1)
+
 /* "ingest, ingest:STREAM, ..., source:NAME" */
 #define SVI_ROLE_TEXT(constant, word, socket, per_stream, text) text ", "
 #define SVI_ROLES_TEXT                                          SVI_ROLES(SVI_ROLE_TEXT) "source:NAME"
 
-/* The role needed for a socket: "in", "out", "ctl". SVI_ROLE_COUNT: none of these. */
+/* The role needed for a socket: "in", "out", "ctl". SVI_ROLE_COUNT: none of these, as for "merge.from". */
 enum svi_role svi_role_of(const char *socket);
 
 struct svi_client {

@@ -31,7 +31,7 @@
 #include "net/transport.h"
 
 #define ZAP_ADDRESS "inproc://zeromq.zap.01"
-#define SOCKETS     SVI_ROLE_COUNT
+#define SOCKETS     SVI_SOCKET_COUNT
 #define CUTS_NAMED  16   /* disconnected peers that are stored with their addresses */
 #define TICK_MS     200  /* between two checks of the allow file */
 #define NOTICE_MS   1000 /* between two notices */

@@ -34,7 +34,8 @@ svi_peer_watch *svi_peer_watch_new(void *context, svi_authenticator *auth, int l
  * of these. */
 int svi_peer_watch_limit(const svi_peer_watch *w, int *descriptors);
 
-/* Watches a socket ("in", "out" or "ctl"), which the calling thread owns and has not bound or connected yet.
+/* Watches a socket ("in", "out", "ctl" or "merge.from"), which the calling thread owns and has not bound or
+ * connected yet.
  */
 svs_code svi_peer_watch_add(svi_peer_watch *w, const char *name, void *socket, svs_error *err);
 

@@ -408,6 +408,8 @@ svs_code svi_refit_unpack(struct svi_refit *r, const void *bytes, size_t size, i
 
 double svi_refit_memory(const struct svi_settings *s, int d, int classes) {
     const double n = (double)s->window, rows = svi_rows_of(classes), dim = d + 1;
+    if (svi_settings_merges(s)) /* the model, and the one that takes its place */
+        return 2 * 8 * rows * (dim + 1);
     if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS ||
         s->method == SVI_METHOD_AUTO)
         return 0;

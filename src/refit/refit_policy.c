@@ -1,17 +1,17 @@
 /* The refit policy: a batch solution of the window that runs in the background, next to the online model.
- *
  * A refit falls due by samples or by engine time. Its snapshot of the window is copied a few rows a sample
  * (COPYING, then READY); a worker solves it (AWAY); its result takes effect when it is given back, after
  * whichever sample that is. That moment is the one thing here that is not a function of the samples, and
  * is therefore recorded. From then on both models score each sample, and over the last
  * SVI_REFIT_POLICY_WINDOW labelled samples that both scored the better one serves, with a margin so that
  * the choice does not flap.
- *
+ * With merge.from the place of the refit belongs to the models of a merger (`merges`): there is no job,
+ * nothing falls due, and each model that svi_refit_policy_merge takes is compared and served as a refit would
+ * be.
  * Invariants: while the state is AWAY the job belongs to a worker, and only its atomic `cancel` and the
  * renewed flags are touched; a running refit that is reset still ends in svi_refit_policy_give, so that
  * its end is recorded like any other. The policy knows the learner and nothing of the engine: calls return
- * what has changed, and the engine publishes it. Read in order: settings, scores, the next refit,
- * hand-over, archive. */
+ * what has changed, and the engine publishes it. */
 #include "refit/refit_policy.h"
 
 #include <math.h>
@@ -24,7 +24,8 @@
 /* Share of the compared samples by which the other model must be better to take over. */
 #define HOLD 0.005
 
-#define LOADED "loaded" /* method of a model that was loaded */
+#define LOADED "loaded" /* method of a model that was loaded, */
+#define MERGED "merged" /* and of one that a merger made */
 
 svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_settings *s, svs_error *err) {
     *p = (struct svi_refit_policy){.serve = s->serve,
@@ -32,20 +33,25 @@ svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_setti
                                    .max_classes = (int)s->max_classes,
                                    .C = s->C,
                                    .window = s->window};
+    const bool merges = svi_settings_merges(s) && !svi_settings_keyed(s);
     /* A policy without refits stays OFF, and calls on it do nothing. */
-    if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS ||
+    if ((!merges && (!svi_settings_refits(s) || s->window == 0)) || s->task == SVS_REGRESS ||
         s->method == SVI_METHOD_NONE || s->method == SVI_METHOD_AUTO)
         return SVS_OK;
-    p->how = svi_refit_how_of(s);
-    /* By default one refit a window of samples. */
-    p->every = p->next = s->refit_every > 0 ? s->refit_every : s->window;
-    p->seconds = s->refit_seconds;
+    p->merges = merges;
+    p->next = SVI_COUNT_MAX; /* with merged models nothing falls due */
     p->next_time = INFINITY;
     p->hit_capacity = SVI_REFIT_POLICY_WINDOW;
     p->hits = svi_alloc((size_t)p->hit_capacity);
-    p->job = svi_refit_new(s, err);
     p->state = SVI_REFIT_IDLE;
-    if (!p->job)
+    if (!merges) {
+        p->how = svi_refit_how_of(s);
+        /* By default one refit a window of samples. */
+        p->every = p->next = s->refit_every > 0 ? s->refit_every : s->window;
+        p->seconds = s->refit_seconds;
+        p->job = svi_refit_new(s, err);
+    }
+    if (!merges && !p->job)
         return SVS_NO_MEMORY;
     return p->hits ? SVS_OK : svi_fail_memory(err, "the refit");
 }
@@ -56,6 +62,8 @@ void svi_refit_policy_configure(struct svi_refit_policy *p, const struct svi_set
     if (p->state == SVI_REFIT_OFF)
         return;
     p->serve = s->serve;
+    if (p->merges) /* nothing falls due */
+        return;
     /* Due at multiples of `every`, so that the moment does not depend on when the setting was changed. */
     if (every != p->every)
         p->next = (seen / every + 1) * every;
@@ -78,6 +86,7 @@ static void refit_policy_count_on(struct svi_refit_policy *fresh, const struct s
     fresh->failed = p->failed;
     fresh->skipped = p->skipped;
     fresh->overtaken = p->overtaken;
+    fresh->merged = p->merged;
     memcpy(fresh->reason, p->reason, sizeof fresh->reason);
 }
 
@@ -93,7 +102,15 @@ static void refit_policy_report_on(struct svi_refit_policy *fresh, const struct 
 void svi_refit_policy_replace(struct svi_refit_policy *p, struct svi_refit_policy *fresh,
                               svs_learner *learner, int64_t seen, double time) {
     svs_error err;
-    const bool on = fresh->state != SVI_REFIT_OFF, was = p->state != SVI_REFIT_OFF;
+    if (p->merges && fresh->merges) { /* a merged model does not depend on the settings of this stream */
+        p->serve = fresh->serve;
+        p->C = fresh->C;
+        p->window = fresh->window;
+        svi_refit_policy_free(fresh);
+        return;
+    }
+    /* Of merged models nothing is taken over, and there is no job. */
+    const bool on = fresh->job != NULL, was = p->job != NULL;
     const bool again = on && was && (p->have || p->state > SVI_REFIT_IDLE);
     if (on && was)
         refit_policy_report_on(fresh, p);
@@ -189,7 +206,7 @@ void svi_refit_policy_quality(const struct svi_refit_policy *p, double *online, 
 static bool refit_should_serve(const struct svi_refit_policy *p) {
     if (!p->have || p->serve == SVI_SERVE_ONLINE)
         return false;
-    if (p->serve == SVI_SERVE_REFIT)
+    if (p->serve == SVI_SERVE_REFIT || p->serve == SVI_SERVE_MERGED)
         return true;
     if (p->hit_count < SVI_REFIT_POLICY_MIN_SAMPLES)
         return p->serves;
@@ -223,6 +240,9 @@ static svs_code refit_policy_begin(struct svi_refit_policy *p, svs_learner *lear
 
 static svs_code refit_policy_start(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
                                    svs_error *err) {
+    if (p->merges)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "no refit runs while merge.from is set: the merged model has its place");
     if (p->state == SVI_REFIT_OFF)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "refits are off: they need refit other than none, a window, and task classify");
@@ -290,7 +310,7 @@ void svi_refit_policy_reset(struct svi_refit_policy *p) {
     p->stale = p->state > SVI_REFIT_IDLE;
     if (p->stale)
         atomic_store(&p->job->cancel, true);
-    else if (p->state == SVI_REFIT_IDLE)
+    else if (p->state == SVI_REFIT_IDLE && p->job)
         svi_refit_forget(p->job);
     p->have = p->serves = p->loaded = false;
     p->hit_count = p->hit_at = p->online = p->refit = 0;
@@ -323,8 +343,10 @@ void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, 
     then->stale = p->stale;
     p->state = SVI_REFIT_IDLE;
     refit_policy_count_on(then, p);
-    then->next = (seen / then->every + 1) * then->every;
-    then->next_time = then->seconds > 0 ? time + then->seconds : INFINITY;
+    if (!then->merges) {
+        then->next = (seen / then->every + 1) * then->every;
+        then->next_time = then->seconds > 0 ? time + then->seconds : INFINITY;
+    }
     /* Its weights serve again, under a version of their own. */
     if (then->have)
         then->model.version = svi_learner_take_version(learner_then);
@@ -332,7 +354,7 @@ void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, 
 
 bool svi_refit_policy_renew(struct svi_refit_policy *p, svs_learner *learner, int feature) {
     bool changed = false;
-    if (p->state == SVI_REFIT_OFF || feature < 0 || feature >= p->job->renewed.capacity)
+    if (p->state == SVI_REFIT_OFF || feature < 0 || feature >= p->max_features)
         return false;
     /* The model in use at once; a weight that was 0 changes nothing and needs no new version. */
     for (int k = 0; p->have && feature < p->model.d && k < p->model.rows; k++) {
@@ -342,6 +364,8 @@ bool svi_refit_policy_renew(struct svi_refit_policy *p, svs_learner *learner, in
     }
     if (changed)
         p->model.version = svi_learner_take_version(learner);
+    if (!p->job) /* the next merged model may have a weight for what the feature means now */
+        return changed;
     /* Flags, not weights: a worker may be writing the result. They are applied when the job is back. */
     p->job->renewed.flags[feature] = p->job->renewed.any = true;
     if (p->state == SVI_REFIT_IDLE)
@@ -426,6 +450,10 @@ svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner,
                              .b = m->b,
                              .C = m->C,
                              .window = m->window};
+    if (p->merges)
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "the next model of merge.from would replace the loaded one: set merge.from none first");
     if (p->state == SVI_REFIT_OFF)
         return svi_fail(
             err, SVS_UNAVAILABLE,
@@ -435,6 +463,24 @@ svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner,
     svi_refit_policy_reset(p);
     /* After the reset, which clears them. */
     p->have = p->loaded = true;
+    p->serves = refit_should_serve(p);
+    return SVS_OK;
+}
+
+svs_code svi_refit_policy_merge(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
+                                const struct svi_merged_from *from, int64_t seen, svs_error *err) {
+    const svs_model given = {.method = MERGED,
+                             .d = m->d,
+                             .rows = m->rows,
+                             .class_count = m->class_count,
+                             .W = m->W,
+                             .b = m->b,
+                             .C = m->C,
+                             .window = m->window};
+    /* The comparison goes on: as with refits, the newer model stands for the same way of learning. */
+    SVI_TRY(refit_policy_put(p, learner, &given, seen, err));
+    p->from = *from;
+    p->merged++;
     p->serves = refit_should_serve(p);
     return SVS_OK;
 }
@@ -565,16 +611,21 @@ static void archive_refit_model(struct svi_archive *a, struct svi_refit_policy *
 }
 
 void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p) {
-    bool off = p->state == SVI_REFIT_OFF;
+    bool off = p->state == SVI_REFIT_OFF, merges = p->merges;
     /* A state with refits cannot be loaded without them, nor the other way round. */
     svi_archive_bool(a, "off", &off);
-    if (!svi_archive_check(a, off == (p->state == SVI_REFIT_OFF), "the setting refit was another") || off)
+    svi_archive_bool(a, "merges", &merges);
+    if (!svi_archive_check(a, off == (p->state == SVI_REFIT_OFF), "the setting refit was another") ||
+        !svi_archive_check(a, merges == p->merges, "the setting merge.from was another") || off)
         return;
     archive_state(a, p);
     svi_archive_int64(a, "done", &p->done, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "failed", &p->failed, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "skipped", &p->skipped, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "overtaken", &p->overtaken, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "merged", &p->merged, 0, SVI_COUNT_MAX);
+    svi_archive_uint64(a, "merger's epoch", &p->from.epoch);
+    svi_archive_uint64(a, "merger's version", &p->from.version);
     svi_archive_text(a, "reason", p->reason, sizeof p->reason);
     archive_hits(a, p);
     archive_figures(a, p);
@@ -584,15 +635,15 @@ void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p)
         archive_refit_model(a, p);
     svi_archive_bool(a, LOADED, &p->loaded);
     svi_archive_check(a, p->have || !p->loaded, "a model was given, but there is none");
-    /* A loaded model has no solver as its method. */
-    if (svi_archive_loading(a) && svi_archive_ok(a) && p->loaded) {
-        p->model.method = LOADED;
+    /* A model from elsewhere has no solver as its method. */
+    if (svi_archive_loading(a) && svi_archive_ok(a) && (p->loaded || (p->merges && p->have))) {
+        p->model.method = p->loaded ? LOADED : MERGED;
         p->model.refit = true;
     }
 }
 
 void svi_refit_policy_tallies_archive(struct svi_archive *a, struct svi_refit_policy *p) {
-    if (p->state == SVI_REFIT_OFF)
+    if (!p->job)
         return;
     /* Not part of the state that a replay must reproduce, hence apart. */
     svi_archive_int64(a, "refit begun", &p->job->begun, 0, SVI_COUNT_MAX);

@@ -27,11 +27,19 @@ enum svi_refit_state {
     SVI_REFIT_LOST     /* it ran when the state was saved: no thread has it */
 };
 
+/* Where a merged model is from. Both rise: (epoch, version) orders the models of one merger. */
+struct svi_merged_from {
+    uint64_t epoch, version; /* of the merger's start; of its model; 0, 0: none was taken */
+};
+
 struct svi_refit_policy {
     enum svi_refit_state state;
-    struct svi_refit *job;
-    int serve;           /* enum svi_serve */
-    int64_t every, next; /* samples */
+    struct svi_refit *job;       /* NULL where `merges` */
+    bool merges;                 /* models come from a merger (merge.from): no refit runs */
+    struct svi_merged_from from; /* the last one taken */
+    int64_t merged;              /* number taken */
+    int serve;                   /* enum svi_serve */
+    int64_t every, next;         /* samples */
     double seconds,
         next_time; /* seconds between refits, 0 = none by time; when the next is due, in engine time */
     bool stale;    /* the result of the refit that runs will not be used: the stream was reset meanwhile */
@@ -92,6 +100,12 @@ struct svi_refit *svi_refit_policy_take(struct svi_refit_policy *p);
  * discarded. SVS_UNAVAILABLE: refits are off; SVS_NO_MEMORY. */
 svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
                                int64_t seen, svs_error *err);
+
+/* Takes a merged model in place of the refit's (the setting merge.from), after sample `seen`. m: the classes
+ * of the stream in its order, at most its columns; W and b are copied. The comparison with the online model
+ * continues. SVS_NO_MEMORY: unchanged. */
+svs_code svi_refit_policy_merge(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
+                                const struct svi_merged_from *from, int64_t seen, svs_error *err);
 
 /* Gives the job back, after sample `seen`; d: columns of the stream. */
 enum svi_refit_outcome svi_refit_policy_give(struct svi_refit_policy *p, svs_learner *learner, int d,

@@ -260,6 +260,8 @@ static void reply_scored(const struct request *r, const struct svi_scored *s) {
     svi_put_uint(r->reply, "model", s->version);
     if (s->bank)
         svi_put_uint(r->reply, "bank", s->version);
+    if (s->merged)
+        svi_put_bool(r->reply, "merged", true);
     if (s->made)
         svi_put_bool(r->reply, "prior", true);
     if (!s->judged)

@@ -24,6 +24,7 @@
 #include "server/control.h"
 #include "server/gauges.h"
 #include "server/intake.h"
+#include "server/merge_link.h"
 #include "server/reload.h"
 #include "server/router.h"
 #include "server/run_log.h"
@@ -66,8 +67,9 @@ struct server {
     void *context, *ctl;
     struct svi_access access; /* shared by the three sockets */
     svi_publisher *out;
-    svi_worker *worker;         /* runs refits in the background; NULL = none */
-    struct svi_refit *finished; /* a finished refit that has not taken effect yet */
+    struct svi_merge_link merge; /* to the merger of merge.from */
+    svi_worker *worker;          /* runs refits in the background; NULL = none */
+    struct svi_refit *finished;  /* a finished refit that has not taken effect yet */
     struct svi_bytes record;
     struct svi_bytes reply, text; /* reply to a request, and its JSON form */
     struct svi_run_log log;
@@ -159,6 +161,7 @@ static void server_update_figures(struct server *p, bool stats) {
     /* Gauges that cost something to compute are set only when somebody is about to read them. */
     svi_intake_figures(&p->intake);
     svi_gauges_set(&p->gauges, p->stream, svi_monotonic(), stats);
+    svi_merge_link_figures(&p->merge, p->stream);
     /* Without a peer watch (no sockets) the number of producers is unknown; one is assumed. */
     svi_server_predict_memory(
         &p->settings, p->stream,
@@ -272,6 +275,7 @@ enum {
     ITEM_CTL,
     ITEM_OUT,
     ITEM_ACCESS,
+    ITEM_MERGE,
     ITEM_WORKER,
     ITEM_WRITE_AHEAD,
     ITEM_COUNT
@@ -292,6 +296,7 @@ static void poll_items(const struct server *p, zmq_pollitem_t *items) {
     items[ITEM_OUT].socket = p->out ? svi_publisher_socket(p->out) : NULL;
     if (svi_access_fd(&p->access) >= 0)
         items[ITEM_ACCESS].fd = svi_access_fd(&p->access);
+    items[ITEM_MERGE].socket = p->merge.socket;
     if (p->worker)
         items[ITEM_WORKER].fd = svi_worker_fd(p->worker);
     if (p->write_ahead)
@@ -324,6 +329,7 @@ static double timers_wait(const struct server *p) {
 
 static long server_wait_ms(const struct server *p) {
     double left = fmin(svi_intake_wait(&p->intake), fmin(svi_run_log_wait(&p->log), timers_wait(p)));
+    left = fmin(left, svi_merge_link_due(&p->merge) - svi_monotonic());
     if (p->out && p->settings.publish_seconds > 0)
         left = fmin(left, stats_wait(p));
     if (p->write_ahead)
@@ -386,7 +392,7 @@ static svs_code apply_refit(struct server *p, svs_error *err) {
  * samples, submit the next one that is due. At most one job is with the worker or waiting in `finished`. */
 static svs_code exchange_refits(struct server *p, svs_error *err) {
     svs_code code = SVS_OK;
-    if (!p->worker && p->settings.refit == SVI_REFIT_NONE)
+    if (!p->worker && !svi_settings_refits(&p->settings))
         return code;
     if (!p->worker && !(p->worker = svi_worker_new(&svi_refit_task, err))) /* `config` has turned refits on */
         return err->code;
@@ -399,6 +405,15 @@ static svs_code exchange_refits(struct server *p, svs_error *err) {
     if (job)
         svi_worker_submit(p->worker, job);
     return code;
+}
+
+/* Takes what the merger has sent. An address that `config` has set and that cannot be connected to is
+ * reported; the link is without a merger then. */
+static svs_code take_merged(struct server *p, svs_error *err) {
+    svs_error why;
+    if (svi_merge_link_follow(&p->merge, &p->access, &p->settings, &why) != SVS_OK)
+        svi_write_ahead_refuse(p->write_ahead, p->stream, why.code, why.text, NULL, 0, server_now(p));
+    return svi_merge_link_turn(&p->merge, p->stream, p->write_ahead, server_now(p), err);
 }
 
 /* Ends the process when memory and journal may have diverged: the journal has a record whose effect is
@@ -453,6 +468,8 @@ static svs_code server_turn(struct server *p, svs_error *err) {
         code = server_apply_timers(p, err);
     if (code == SVS_OK)
         code = exchange_refits(p, err);
+    if (code == SVS_OK)
+        code = take_merged(p, err);
     if (code == SVS_OK)
         code = server_keep_state(p, err);
     svi_run_log_turn(&p->log, false);
@@ -593,7 +610,7 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
     const bool rows = mode.mode == SVI_IN_STDIN, out = svi_settings_binds(s, "out", s->out),
                ctl = svi_settings_binds(s, "ctl", s->ctl);
     /* Reading standard input without sockets starts no thread of libzmq. */
-    if ((!rows || out || ctl) && !(p->context = zmq_ctx_new()))
+    if ((!rows || out || ctl || svi_settings_merges(s)) && !(p->context = zmq_ctx_new()))
         return svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(zmq_errno()));
     if (p->context)
         SVI_TRY(svi_access_open(&p->access, s, p->context, err));
@@ -602,6 +619,7 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
         SVI_TRY(open_output(p, err));
     if (ctl)
         SVI_TRY(open_control(p, err));
+    SVI_TRY(svi_merge_link_follow(&p->merge, &p->access, s, err));
     p->intake.scores = out ? NULL : p->hooks->scores;
     /* last: a producer that finds this address may send at once */
     SVI_TRY(p->intake.ops->open(&p->intake, err));
@@ -647,7 +665,7 @@ static svs_code server_build(struct server *p, svs_error *err) {
     SVI_TRY(svi_intake_new(&p->intake, err));
     if (!svi_settings_keyed(&p->settings)) /* with keys the heap grows in large pages anyway */
         svi_alloc_ahead(p->settings.method == SVI_METHOD_AUTO ? AHEAD_BANK : AHEAD_LEARNER);
-    if (p->settings.refit != SVI_REFIT_NONE && !(p->worker = svi_worker_new(&svi_refit_task, err)))
+    if (svi_settings_refits(&p->settings) && !(p->worker = svi_worker_new(&svi_refit_task, err)))
         return err->code;
     p->log.stream = p->stream;
     svi_run_log_stream(&p->log);
@@ -685,6 +703,7 @@ static void server_dismantle(struct server *p, svs_code code, const svs_error *e
     svi_access_leave(&p->access);
     svi_intake_close(&p->intake);
     svi_publisher_free(&p->out);
+    svi_merge_link_close(&p->merge);
     answer_stop(p, in, out, code, err);
     svi_socket_close(&p->ctl);
     svi_intake_free(&p->intake);

@@ -90,6 +90,13 @@ static svs_code apply_load(svi_stream *stream, struct svi_settings *s, const str
     return code;
 }
 
+/* It fitted when it was written. With other settings (a trial) it may not, and is left out as it would have
+ * been. */
+static svs_code apply_merged(svi_stream *stream, const struct svi_record *r, svs_error *err) {
+    const svs_code code = svi_engine_take_merged(svi_stream_root(stream), r->payload, r->size, err);
+    return code == SVS_NO_MEMORY ? code : SVS_OK;
+}
+
 svs_code svi_record_apply(svi_stream **stream, struct svi_settings *s, const struct svi_record *r,
                           struct svi_receipt *receipt, svs_error *err) {
     struct svi_envelope env;
@@ -129,6 +136,8 @@ svs_code svi_record_apply(svi_stream **stream, struct svi_settings *s, const str
     case SVI_RECORD_TIME:
         svi_stream_pass(*stream, r->now);
         return SVS_OK;
+    case SVI_RECORD_MERGED:
+        return apply_merged(*stream, r, err);
     default:
         return svi_fail(err, r->kind < SVI_RECORD_FRAME ? SVS_DAMAGED : SVS_UNAVAILABLE,
                         "record %" PRIu64

@@ -28,7 +28,7 @@
  * needed; from then on states stay readable. Every future layout must keep the parts of a header that
  * identify it: the keys format, v, check and (in a segment) chain, which seeds the check, within the first
  * 512 bytes (segment). */
-#define SVI_STATE_LAYOUT 12
+#define SVI_STATE_LAYOUT 13
 
 struct svi_state_dir {
     int fd;                            /* of the directory; -1: not open */

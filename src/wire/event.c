@@ -143,6 +143,8 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
     svi_put_uint(p, "model", e->as.score.version);
     if (e->as.score.bank)
         svi_put_uint(p, "bank", e->as.score.version);
+    if (e->as.score.merged)
+        svi_put_bool(p, "merged", true);
     if (e->as.score.members) {
         svi_pack_key(p, "members");
         svi_put_members(p, e->as.score.members);

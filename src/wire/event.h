@@ -124,6 +124,7 @@ struct svi_event {
             const double *interval;                  /* low and high end; NULL: without this key */
             uint64_t version;                        /* key `model` */
             bool bank;                               /* the model is a bank: version is also key `bank` */
+            bool merged;                             /* it is a merged one: key `merged` is true */
             const struct svi_member_scores *members; /* NULL: without this key */
             bool judged;                             /* the next five are known */
             double novelty, p;
