@@ -309,9 +309,9 @@ static ssize_t reader_more(void *user, void *bytes, size_t size) {
 
 /* Kinds that cost the stream something are subscribed to while somebody reads them. */
 static void reader_want(const struct reader *r, int change) {
-    static const enum svi_topic on_demand[] = {SVI_TOPIC_SCORE, SVI_TOPIC_BANK};
+    static const enum svi_topic on_demand[] = {SVI_TOPIC_SCORE, SVI_TOPIC_BANK, SVI_TOPIC_SUMS};
     for (int i = 0; i < http_streams_count(r->events->streams); i++)
-        for (int k = 0; k < 2; k++)
+        for (size_t k = 0; k < sizeof on_demand / sizeof *on_demand; k++)
             if ((r->kinds >> on_demand[k] & 1) && (r->stream < 0 || r->stream == i))
                 http_stream_want(http_streams_at(r->events->streams, i), on_demand[k], change);
 }
@@ -333,7 +333,7 @@ static void reader_end(void *user) {
 
 /* ---- GET /events */
 
-/* ?kind=alert,model; without it all but scores and banks. */
+/* ?kind=alert,model; without it all but scores, banks and sums. */
 static bool events_kinds(struct exchange *x, unsigned *kinds) {
     const char *list = http_exchange_query(x, "kind");
     *kinds = 1u << SVI_TOPIC_MODEL | 1u << SVI_TOPIC_ALERT | 1u << SVI_TOPIC_STATS | 1u << SVI_TOPIC_ERROR;
@@ -348,7 +348,7 @@ static bool events_kinds(struct exchange *x, unsigned *kinds) {
             kind++;
         if (kind == SVI_TOPIC_COUNT) {
             http_exchange_problem(x, 400, "invalid",
-                                  "kind=%.60s: each is to be model, bank, score, alert, stats or error",
+                                  "kind=%.60s: each is to be model, bank, score, alert, stats, error or sums",
                                   list);
             return false;
         }

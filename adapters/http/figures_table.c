@@ -129,6 +129,8 @@ const struct http_figure http_figures_table[] = {
     GAUGE("checkpoint_age", "checkpoint_age_records", "Records after the last checkpoint"),
     SECONDS("checkpoint_milliseconds", "checkpoint_pause", 1e-3,
             "How long the last checkpoint held up the stream"),
+    SECONDS("sums_milliseconds", "sums_pause", 1e-3,
+            "How long the last sums of the window held up the stream"),
     BYTES("disk_free", "disk_free", "Free space where the state is kept"),
     BYTES("disk_size", "disk_size", "Size of the file system where the state is kept"),
     /* quality of a classifier */

@@ -12,6 +12,7 @@
  *
  * Read in order: members, construction and changes of the host, figures, checks, the archive. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bank/bank_internal.h"
@@ -21,6 +22,7 @@
 #include "base/fail.h"
 #include "linalg/kernels.h"
 #include "learner/learner_renew.h"
+#include "learner/learner_sums.h"
 #include "learner/learner_times.h"
 
 #define VOTE_ETA      0.3 /* share.h: of the vote over members, whose loss is 0 or 1 */
@@ -366,6 +368,27 @@ svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member) {
             best = w->of[i];
         }
     return best;
+}
+
+/* The learner of window i; NULL: it does not run, or its sums do not add up. */
+static svs_learner *bank_adding(const svi_bank *b, int i) {
+    svs_learner *l = svi_bank_windows(b)->of[i];
+    const svs_options *o = l ? svi_learner_options(l) : NULL;
+    return l && o->rule == SVS_ALSVM && o->forget == 1 ? l : NULL;
+}
+
+svs_learner *svi_bank_window(const svi_bank *b, svs_learner *host, int64_t window, char *text, size_t size) {
+    if (svi_learner_options(host)->window == window)
+        return host;
+    int n = snprintf(text, size, "%lld", (long long)svi_learner_options(host)->window);
+    for (int i = 0; i < svi_bank_windows(b)->count; i++) {
+        svs_learner *l = bank_adding(b, i);
+        if (l && svi_learner_options(l)->window == window)
+            return l;
+        if (l && n < (int)size)
+            n += snprintf(text + n, size - (size_t)n, ", %lld", (long long)svi_learner_options(l)->window);
+    }
+    return NULL;
 }
 
 const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, int *class_count) {

@@ -107,6 +107,10 @@ void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double 
  * Returns its learner, which belongs to the bank or is `host`. */
 svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member);
 
+/* The learner of the running least-squares member (or host) that holds `window` samples (0: all) and forgets
+ * nothing else. NULL: none runs; `text` then lists the windows of those that do. */
+svs_learner *svi_bank_window(const svi_bank *b, svs_learner *host, int64_t window, char *text, size_t size);
+
 /* A member's scores of the last row scored: *rows values for *class_count classes (both may be NULL).
  * NULL: the member does not run. */
 const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, int *class_count);

@@ -136,6 +136,11 @@ static void print_bank(struct svi_view m) {
     svi_bank_report(stdout, m.at, m.end);
 }
 
+static void print_sums(struct svi_view m) {
+    print_keys(m, (const char *const[]){"part", "part_epoch", "offset", "n", "window", "d", "weight", NULL});
+    print_array(m, "classes");
+}
+
 /* The stream key of an event, escaped; "" when it has none. */
 static const char *event_key(struct svi_view payload, char key[KEY_TEXT]) {
     const struct svi_view o = svi_view_key(payload, "key");
@@ -147,7 +152,8 @@ static const char *event_key(struct svi_view payload, char key[KEY_TEXT]) {
 static void print_event(enum svi_topic kind, struct svi_view payload) {
     static void (*const printers[SVI_TOPIC_COUNT])(struct svi_view) = {
         [SVI_TOPIC_MODEL] = print_model, [SVI_TOPIC_SCORE] = print_score, [SVI_TOPIC_ALERT] = print_alert,
-        [SVI_TOPIC_STATS] = print_stats, [SVI_TOPIC_ERROR] = print_error, [SVI_TOPIC_BANK] = print_bank};
+        [SVI_TOPIC_STATS] = print_stats, [SVI_TOPIC_ERROR] = print_error, [SVI_TOPIC_BANK] = print_bank,
+        [SVI_TOPIC_SUMS] = print_sums};
     char stream[TEXT], key[KEY_TEXT];
     if (kind == SVI_TOPIC_COUNT)
         return;
@@ -564,8 +570,9 @@ static int cmd_watch_run(const struct cli_args *a) {
     const int64_t count = cli_integer(a, "count");
     for (int i = 0; i < a->positional_count; i++)
         if (!is_topic(a->positional[i]))
-            return cli_usage(a, "no topic begins with '%.60s': model, score, stats, error, alert and bank do",
-                             a->positional[i]);
+            return cli_usage(
+                a, "no topic begins with '%.60s': model, score, stats, error, alert, bank and sums do",
+                a->positional[i]);
     if (check_key(a) != CLI_OK || check_since(a) != CLI_OK)
         return CLI_USAGE;
     struct watch w = {.args = a,
@@ -617,7 +624,7 @@ const struct cli_command cli_watch = {
     .usage = "[TOPIC...]",
     .help =
         "Subscribes at the address `out` and prints one line per event. A TOPIC is a prefix: model, score,\n"
-        "bank, stats, error, alert, or with the stream's name: model.pump1. (the final dot excludes\n"
+        "bank, stats, error, alert, sums, or with the stream's name: model.pump1. (the final dot excludes\n"
         "model.pump10.). If this subscriber is too slow, the lost events are reported: lost 3 score events.\n"
         "An alert rings the terminal's bell, unless --quiet is given. --exec runs a command for each alert\n"
         "event, one after the other; the event's state is open, update or close. A command that fails or\n"

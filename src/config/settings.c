@@ -299,6 +299,16 @@ const struct svi_setting svi_settings_table[] = {
             "publish the model after every N samples; 0 is never"),
     NUMBER("publish.seconds", publish_seconds, "1", LIVE, 0, FOREVER, "seconds",
            "publish the stats, and the model if it changed, at this interval of the clock; 0 is never"),
+    NUMBER("publish.sums", publish_sums, "0", LIVE, 0, FOREVER, "seconds",
+           "publish the sums over the window, of which svmstream merge makes one model of many processes, at "
+           "this interval and with ctl publish; 0 is never"),
+    ROW("merge.window", INTEGER, merge_window, "own", LIVE, WORDS({"own", SVI_MERGE_WINDOW_OWN}), 0, 1e9,
+        "samples",
+        "with publish.sums: the window of the learner whose sums are published; 0 is all samples; method auto "
+        "has 50, 200, 1000, 5000 and 0; own is the only one, with method auto 5000"),
+    TEXT("merge.part", merge_part, "", LIVE,
+         "with publish.sums: name of this process among the parts of the merged model; empty is the name of "
+         "the stream"),
     ROW("scores", INTEGER, scores, "all", LIVE, WORDS({"all", SVI_SCORES_ALL}, {"none", SVI_SCORES_NONE}), 0,
         1e9, "samples", "scores to publish: all, none, or every N-th"),
     WORD("score.members", score_members, "no", LIVE, no_yes,

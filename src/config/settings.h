@@ -22,6 +22,7 @@
 
 #define SVI_TEXT_MAX      1024                        /* bytes of a text setting with its NUL */
 #define SVI_FEATURES_MAX  (16 * SVI_TEXT_MAX)         /* bytes of the longest one, `features` */
+#define SVI_PART_NAME     65                          /* the same of merge.part */
 #define SVI_SETTING_MAX   128                         /* rows of the table at most */
 #define SVI_SETTINGS_LINE (2 * SVI_FEATURES_MAX + 64) /* bytes of a line of YAML with its NUL */
 
@@ -39,6 +40,7 @@ enum svi_in_mode { SVI_INTAKES(X) };
 enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE, SVI_METHOD_AUTO };
 #define SVI_AUTO_WINDOW  5000 /* samples that `method auto` holds */
 #define SVI_STACK_WINDOW 96   /* the same for each key with key.shared */
+#define SVI_MERGE_WINDOW_OWN (-1) /* that of the stream's learner */
 enum svi_drift_action { SVI_DRIFT_NONE, SVI_DRIFT_SHRINK, SVI_DRIFT_REFIT };
 enum svi_outlier_action { SVI_OUTLIER_CLIP, SVI_OUTLIER_REFUSE, SVI_OUTLIER_TAKE };
 enum svi_columns_new { SVI_COLUMNS_ADD, SVI_COLUMNS_REFUSE };
@@ -123,6 +125,9 @@ struct svi_settings {
     char context[SVI_FEATURES_MAX];  /* columns */
     int64_t publish_every;
     double publish_seconds;
+    double publish_sums;            /* seconds; 0 = never */
+    int64_t merge_window;           /* samples, 0 = all, or SVI_MERGE_WINDOW_OWN */
+    char merge_part[SVI_PART_NAME]; /* "": the name of the stream */
     int score_members; /* bool */
     int64_t scores;    /* SVI_SCORES_NONE, SVI_SCORES_ALL, N = every N-th */
     double labels_ttl;

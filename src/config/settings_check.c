@@ -397,6 +397,53 @@ svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err) 
     return settings_check_delivery(s, err);
 }
 
+/* The windows of the least-squares members of method auto that forget nothing (bank/members.c). */
+static const int64_t windows_of_auto[] = {50, 200, 1000, SVI_AUTO_WINDOW, 0};
+
+/* merge.window names a learner. That of method auto is one of several. */
+static svs_code settings_check_merge_window(const struct svi_settings *s, svs_error *err) {
+    const long long wanted = s->merge_window;
+    bool known = s->merge_window == SVI_MERGE_WINDOW_OWN;
+    if (s->method != SVI_METHOD_AUTO && !known && s->merge_window != s->window)
+        return svi_fail(
+            err, SVS_SETTING,
+            "merge.window %lld: method alsvm has one window, %lld: set merge.window own, or window "
+            "%lld",
+            wanted, (long long)s->window, wanted);
+    for (size_t i = 0; i < sizeof windows_of_auto / sizeof *windows_of_auto; i++)
+        known |= s->merge_window == windows_of_auto[i];
+    if (s->method == SVI_METHOD_AUTO && !known)
+        return svi_fail(
+            err, SVS_SETTING,
+            "merge.window %lld: method auto has no least-squares member of this window: set 50, 200, "
+            "1000, 5000, or 0 for all samples",
+            wanted);
+    return SVS_OK;
+}
+
+/* Sums are published where they add up: of least squares, in which each sample counts for as long as it is
+ * held. */
+static svs_code settings_check_sums(const struct svi_settings *s, svs_error *err) {
+    if (s->publish_sums == 0)
+        return SVS_OK;
+    if (s->method == SVI_METHOD_NONE || s->method == SVI_METHOD_FALSVM)
+        return svi_fail(
+            err, SVS_SETTING,
+            "publish.sums needs least squares, whose sums add up, and method %s has none: set method "
+            "alsvm or auto, or publish.sums 0",
+            svi_settings_word("method", s->method));
+    if (s->method == SVI_METHOD_ALSVM && s->forget < 1)
+        return svi_fail(
+            err, SVS_SETTING,
+            "publish.sums needs samples that count alike for as long as they are held, forget %g fades "
+            "them: set forget 1, or publish.sums 0",
+            s->forget);
+    if (svi_settings_keyed(s))
+        return svi_fail(err, SVS_SETTING,
+                        "publish.sums is not for a stream with keys: set publish.sums 0, or leave out key");
+    return settings_check_merge_window(s, err);
+}
+
 static svs_code settings_check_decision(const struct svi_settings *s, svs_error *err) {
     struct svi_decision_cost cost;
     SVI_TRY(svi_decision_cost_parse(&cost, s->decision_cost, err));
@@ -417,6 +464,7 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
     code = code == SVS_OK ? settings_check_keys(s, err) : code;
     code = code == SVS_OK ? settings_check_merge(s, err) : code;
+    code = code == SVS_OK ? settings_check_sums(s, err) : code;
     code = code == SVS_OK ? settings_check_classes(s, err) : code;
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
     code = code == SVS_OK ? svi_rule_settings_read(s->alert_rules, s->alert_absent, s->limits, &rules, err)

@@ -189,6 +189,15 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
 svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_description *description,
                                struct svi_event *event, svs_error *err);
 
+/* The sums record of the learner that the setting merge.window names. Names and labels are the engine's and
+ * valid until the next call; the caller clears *r, also after a failure. Changes nothing. SVS_UNAVAILABLE: no
+ * row was seen yet, or no such learner runs; codes of svi_learner_sums. */
+struct svi_sums;
+svs_code svi_engine_sums(svi_engine *e, struct svi_sums *r, svs_error *err);
+
+/* Differs from its earlier values where a record made now would differ in more than bits of rounding. */
+uint64_t svi_engine_sums_mark(const svi_engine *e);
+
 /* take: a refit whose snapshot is complete, to be run by svi_refit_run on any thread; NULL when there is
  * none. give: the refit that was taken has been run and takes effect. A kept state records after which
  * sample, which is all that a replay needs to know. */

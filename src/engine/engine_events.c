@@ -222,7 +222,8 @@ static const char *const *names_of(struct svi_engine *e, int d) {
 
 /* The key `schema` of a model: how raw rows become its features, if names alone do not say that. It includes
  * the means where they replace missing values, or would for some of the forms in which rows arrive. */
-static svs_code engine_describe(struct svi_engine *e, svs_model *m, svs_error *err) {
+svs_code svi_engine_describe(struct svi_engine *e, svs_model *m, svs_error *err) {
+    m->features = names_of(e, m->d);
     const struct svi_schema *s = &e->schema;
     const bool filled = e->kept[SVI_KEPT_FILLED_MISSING] > 0;
     const bool means = s->o.missing == SVI_MISSING_MEAN || s->o.missing == SVI_MISSING_AUTO;
@@ -274,9 +275,8 @@ int svi_engine_quality(struct svi_engine *e, const struct svi_figure **figures) 
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
                           svs_error *err) {
     SVI_TRY(svi_engine_weights(e, m, err));
-    m->features = names_of(e, m->d);
     *quality_count = svi_engine_quality(e, quality);
-    return engine_describe(e, m, err);
+    return svi_engine_describe(e, m, err);
 }
 
 svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err) {
@@ -333,7 +333,7 @@ void svi_publish_refit(struct svi_engine *e) {
         m.seen = e->kept[SVI_KEPT_SEEN];
         m.calibration = svi_quality_stage_law(&e->quality_stage, &m);
         m.features = names_of(e, m.d);
-        if (engine_describe(e, &m, &err) != SVS_OK)
+        if (svi_engine_describe(e, &m, &err) != SVS_OK)
             m.schema = NULL;
         e->kept[SVI_KEPT_PUBLISHED_MODELS]++;
         svi_publish(e, &event);

@@ -224,6 +224,9 @@ void svi_publish_refit(struct svi_engine *e);
 /* The weights of the present model, with `seen` and the calibration but without names, quality and schema. */
 svs_code svi_engine_weights(struct svi_engine *e, svs_model *m, svs_error *err);
 
+/* Sets names and schema of a model of m->d features. SVS_NO_MEMORY. */
+svs_code svi_engine_describe(struct svi_engine *e, svs_model *m, svs_error *err);
+
 /* The enum svi_counter of an enum svi_kept_counter. */
 int svi_kept_place(int kept);
 

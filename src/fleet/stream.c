@@ -557,6 +557,14 @@ svs_code svi_stream_command(svi_stream *s, const struct svi_command *c, struct s
     return s->verbs->command(s, key, c, now, count, err);
 }
 
+svs_code svi_stream_sums(svi_stream *s, struct svi_sums *r, svs_error *err) {
+    return svi_engine_sums(svi_stream_root(s), r, err);
+}
+
+uint64_t svi_stream_sums_mark(svi_stream *s) {
+    return svi_engine_sums_mark(svi_stream_root(s));
+}
+
 void svi_stream_publish_due(svi_stream *s, double now) {
     svi_engine_publish_model(svi_stream_root(s), false);
     svi_stream_publish_stats(s, NULL, now);

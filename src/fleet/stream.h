@@ -153,6 +153,11 @@ svs_code svi_stream_prepare(svi_stream *stream, const struct svi_settings *s,
 void svi_stream_take(svi_stream *stream, struct svi_engine_change **change, double now,
                      struct svi_configured *done);
 
+/* The sums record of the stream (svi_engine_sums), and its mark. Changes nothing. */
+struct svi_sums;
+svs_code svi_stream_sums(svi_stream *s, struct svi_sums *r, svs_error *err);
+uint64_t svi_stream_sums_mark(svi_stream *s);
+
 /* publish.seconds have passed, which only the caller knows: publishes the model if its version has changed,
  * and the stats. The published versions then depend on more than the samples, so a kept state records the
  * calls. */

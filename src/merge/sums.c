@@ -83,6 +83,15 @@ void svi_sums_put(struct svi_pack *p, const struct svi_sums *r) {
     put_raw(p, "prior", r->prior, r->prior_size);
 }
 
+svs_code svi_sums_encode_pairs(const struct svi_sums *r, struct svi_bytes *out, size_t *pairs) {
+    struct svi_pack p;
+    out->size = 0;
+    svi_pack_begin(&p, out);
+    svi_sums_put(&p, r);
+    *pairs = p.keys;
+    return svi_pack_end(&p);
+}
+
 svs_code svi_sums_encode(const struct svi_sums *r, struct svi_bytes *out) {
     struct svi_pack p;
     svi_pack_begin(&p, out);

@@ -55,6 +55,10 @@ uint64_t svi_sums_schema_hash(const struct svi_sums *r);
 /* Puts the pairs of the record into an open map. */
 void svi_sums_put(struct svi_pack *p, const struct svi_sums *r);
 
+/* Replaces the content of `out` by these pairs without the head of a map; *pairs: their number.
+ * SVS_NO_MEMORY. */
+svs_code svi_sums_encode_pairs(const struct svi_sums *r, struct svi_bytes *out, size_t *pairs);
+
 /* Appends one map with these pairs alone to `out`. SVS_NO_MEMORY: nothing was appended. */
 svs_code svi_sums_encode(const struct svi_sums *r, struct svi_bytes *out);
 

@@ -103,6 +103,7 @@ static svs_code op_apply(struct request *r) {
         svi_put_int(r->reply, "count", count);
     if (r->command.op == SVI_COMMAND_ALERT)
         svi_put_int(r->reply, "alert", count);
+    r->control->published |= r->command.op == SVI_COMMAND_PUBLISH && !r->key[0];
     return SVS_OK;
 }
 

@@ -14,7 +14,8 @@ struct svi_control {
     double started;                /* arrival clock at start; moves with the clock */
     /* identifies this start of the process: within one run, nothing that was acknowledged is lost */
     uint64_t run;
-    bool stop;                           /* `stop` was requested */
+    bool published; /* a `publish` of the whole stream was accepted; its owner sets it to false */
+    bool stop;      /* `stop` was requested */
     struct svi_write_ahead *write_ahead; /* NULL: the state is not kept on disk */
     bool text_rows; /* the input is rows of text, whose columns have fixed places: features and classes must
                        stay */

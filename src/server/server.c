@@ -28,6 +28,7 @@
 #include "server/reload.h"
 #include "server/router.h"
 #include "server/run_log.h"
+#include "server/sums_publisher.h"
 #include "state/write_ahead.h"
 #include "net/publisher.h"
 #include "server/signals.h"
@@ -75,6 +76,7 @@ struct server {
     struct svi_run_log log;
     struct svi_latency latency;
     struct svi_gauges gauges;
+    struct svi_sums_publisher sums;
     struct svi_signals signals;
     struct svi_reload reload;
     struct svi_request stopper; /* the request `stop`, once `stopped` is set */
@@ -220,6 +222,12 @@ static void publish_stats(struct server *p, bool due) {
         svi_stream_publish_stats(p->stream, NULL, time);
 }
 
+/* Without an output socket nobody receives sums. */
+static void publish_sums(struct server *p) {
+    if (p->out)
+        svi_sums_publisher_publish(&p->sums, p->out, server_now(p));
+}
+
 /* ---- control requests ---- */
 
 /* Replies in the format of the request: JSON to JSON, else msgpack. */
@@ -254,6 +262,9 @@ static bool server_answer(struct server *p) {
             admitted && !late
                 ? svi_control_handle(&p->control, body, length, server_now(p), &p->reply)
                 : svi_router_decline(&p->control, NULL, admitted ? &ending : &forbidden, &p->reply);
+        if (p->control.published) /* before the reply, as model and stats are */
+            publish_sums(p);
+        p->control.published = false;
         /* `r` is not closed: `stopper` owns its frames now. */
         if (p->control.stop && !late) {
             p->stopper = r;
@@ -332,6 +343,8 @@ static long server_wait_ms(const struct server *p) {
     left = fmin(left, svi_merge_link_due(&p->merge) - svi_monotonic());
     if (p->out && p->settings.publish_seconds > 0)
         left = fmin(left, stats_wait(p));
+    if (p->out)
+        left = fmin(left, svi_sums_publisher_wait(&p->sums));
     if (p->write_ahead)
         left = fmin(left, svi_write_ahead_wait(p->write_ahead));
     /* Rounded up by 1 ms: rounding down would wake the loop just before a deadline and spin until it. The
@@ -363,6 +376,8 @@ static void server_serve(struct server *p, const zmq_pollitem_t *items) {
         svi_publisher_subscriptions(p->out);
     if (p->settings.publish_seconds > 0 && stats_wait(p) <= 0)
         publish_stats(p, true);
+    if (svi_sums_publisher_wait(&p->sums) <= 0)
+        publish_sums(p);
 }
 
 /* Puts a finished refit into effect once its result is in the journal. A replay then uses the recorded result
@@ -504,6 +519,7 @@ static svs_code server_finish(struct server *p, svs_error *err) {
         code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_STOP, server_now(p), NULL, 0, err);
     if (code == SVS_OK)
         svi_engine_publish_model(svi_stream_root(p->stream), true);
+    publish_sums(p);
     publish_stats(p, false);
     if (code == SVS_OK && p->write_ahead)
         code = svi_write_ahead_save(p->write_ahead, NULL, NULL, err);
@@ -589,6 +605,7 @@ static svs_code open_output(struct server *p, svs_error *err) {
         (void)svi_publisher_retain(p->out, SVI_TOPIC_MODEL, last->data, last->size);
         retain_bank(p);
     }
+    publish_sums(p);
     svi_run_log_line(&p->log, "out %s\n", s->out);
     return SVS_OK;
 }
@@ -617,6 +634,8 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
     server_log_connections(p);
     if (out)
         SVI_TRY(open_output(p, err));
+    else if (s->publish_sums > 0)
+        svi_run_log_line(&p->log, "sums: not published, as the process has no output socket: set out\n");
     if (ctl)
         SVI_TRY(open_control(p, err));
     SVI_TRY(svi_merge_link_follow(&p->merge, &p->access, s, err));
@@ -641,6 +660,7 @@ static svs_code server_build(struct server *p, svs_error *err) {
     if (svi_settings_two_threads(&p->settings))
         svi_stream_use_threads(p->stream);
     svi_gauges_begin(&p->gauges, p->stream, svi_monotonic());
+    svi_sums_publisher_begin(&p->sums, p->stream, &p->settings, &p->log, svi_wall_clock());
     svi_arrival_clock_start(&p->clock);
     SVI_TRY(begin_clock(p, err));
     svi_server_predict_memory(&p->settings, p->stream, 0);
@@ -714,6 +734,7 @@ static void server_dismantle(struct server *p, svs_code code, const svs_error *e
     svi_stream_free(&p->stream);
     svi_control_clear(&p->control);
     svi_gauges_clear(&p->gauges);
+    svi_sums_publisher_clear(&p->sums);
     svi_bytes_clear(&p->record);
     svi_bytes_clear(&p->reply);
     svi_bytes_clear(&p->text);

@@ -291,6 +291,10 @@ static void put_bank_event(struct svi_pack *p, const struct svi_event *e) {
     svi_put_bank(p, e->as.bank);
 }
 
+static void put_sums_event(struct svi_pack *p, const struct svi_event *e) {
+    svi_pack_pairs(p, e->as.sums.bytes, e->as.sums.size, e->as.sums.pairs);
+}
+
 static const struct {
     const char *name;
     bool retained;

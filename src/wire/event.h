@@ -26,7 +26,8 @@
     X(SCORE, score, 0, "one sample's prediction, made before it was learned")                                \
     X(ALERT, alert, 0, "something is new: opened, updated or closed")                                        \
     X(STATS, stats, 1, "counters, rates, prequential quality, numerical health")                             \
-    X(ERROR, error, 0, "input that was refused, and why")
+    X(ERROR, error, 0, "input that was refused, and why")                                                    \
+    X(SUMS, sums, 1, "the sums over one window, for a model of many processes")
 
 enum svi_topic {
 #define X(constant, name, retained, text) SVI_TOPIC_##constant,
@@ -149,6 +150,11 @@ struct svi_event {
             size_t sample_size;
         } error;
         const struct svi_bank_description *bank;
+        struct {
+            const void
+                *bytes; /* the pairs of a sums record (merge/sums.h) as msgpack, without a map's head */
+            size_t size, pairs;
+        } sums;
     } as;
 };
 

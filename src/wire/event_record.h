@@ -1,5 +1,5 @@
 /* event_record.h: events stored until another thread sends them: with the fields that receivers read and, on
- * request, with the payload. Of models, banks, scores and stats only the payload survives; alerts and errors
+ * request, with the payload. Of models, banks, scores, stats and sums only the payload survives; alerts and errors
  * are stored completely. */
 #ifndef SVI_EVENT_RECORD_H
 #define SVI_EVENT_RECORD_H

@@ -44,7 +44,7 @@ import zmq  # noqa: E402
 LIVE = re.compile(r" +(rows .* memory|\d+ .*M)$")
 # What differs from run to run: clocks, ports, loads, and the words of an error.
 EXEMPT = {
-    "epoch", "run", "uptime", "seconds", "memory_predicted", "rate", "milliseconds", "refit_milliseconds", "checkpoint_milliseconds",
+    "epoch", "run", "uptime", "seconds", "memory_predicted", "rate", "milliseconds", "refit_milliseconds", "checkpoint_milliseconds", "sums_milliseconds",
     "journal_age", "journal_bytes", "journal_records", "journal_undurable", "checkpoint_age", "checkpoints", "latency_p50", "latency_p99", "turn_mean", "turn_max",
     "latency_buckets", "smallest_p", "idle", "disk_free", "disk_size", "addresses", "curve",
     "in", "out", "ctl", "state.dir", "error", "reason", "refit_error", "novelty_error", "connections",

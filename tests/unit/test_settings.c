@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "bank/members.h"
 #include "config/class_weights.h"
 #include "config/settings.h"
 
@@ -310,6 +311,10 @@ static void test_contradictions(void **state) {
     CONTRADICTS("auto.budget", "method auto", {"method", "alsvm"}, {"auto.budget", "5"});
     CONTRADICTS("auto.budget", "method auto", {"window", "500"}, {"auto.budget", "5"});
     CONTRADICTS("serve linear", "method auto", {"method", "alsvm"}, {"serve", "linear"});
+    CONTRADICTS("publish.sums", "method falsvm", {"publish.sums", "1"}, {"method", "falsvm"});
+    CONTRADICTS("publish.sums", "forget 0.99", {"publish.sums", "1"}, {"forget", "0.99"});
+    CONTRADICTS("publish.sums", "key", {"publish.sums", "1"}, {"key", "k"});
+    CONTRADICTS("merge.window 50", "window, 1000", {"publish.sums", "1"}, {"merge.window", "50"}, {"C", "2"});
     CONTRADICTS("in ", "out", {"in", "tcp://127.0.0.1:5556"});
     CONTRADICTS("in ", "ctl", {"in", "tcp://127.0.0.1:5557"});
     CONTRADICTS("out", "ctl", {"out", "ipc://a"}, {"ctl", "ipc://a"});
@@ -320,6 +325,23 @@ static void test_contradictions(void **state) {
     CONTRADICTS("class.weight", "regress", {"class.weight", "1=2"}, {"task", "regress"});
     CONTRADICTS("class.weight", "'bogus'", {"class.weight", "bogus"});
     CONTRADICTS("features", "max.features", {"features", "a,b,c"}, {"max.features", "2"});
+}
+
+/* merge.window knows the members whose sums add up: those of the table of members that forget nothing. */
+static void test_merge_windows(void **state) {
+    struct svi_settings s = defaults();
+    (void)state;
+    for (int64_t window = 0; window <= 6000; window++) {
+        bool member = false;
+        for (int i = 0; i < svi_member_count; i++)
+            member |= strcmp(svi_members[i].kind[0], "alsvm") == 0 &&
+                      !strstr(svi_members[i].name, "fading") && svi_members[i].window[0] == window;
+        s.publish_sums = 1;
+        s.merge_window = window;
+        assert_int_equal(svi_settings_check(&s, NULL), member ? SVS_OK : SVS_SETTING);
+        s.publish_sums = 0;
+        assert_int_equal(svi_settings_check(&s, NULL), SVS_OK);
+    }
 }
 
 static void test_no_contradictions(void **state) {
@@ -701,6 +723,7 @@ int main(void) {
         cmocka_unit_test(test_texts_have_limits),
         cmocka_unit_test(test_unknown_keys),
         cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_merge_windows),
         cmocka_unit_test(test_no_contradictions),
         cmocka_unit_test(test_learner_options),
         cmocka_unit_test(test_class_weights),
