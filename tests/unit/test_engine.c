@@ -5,6 +5,7 @@
 #include "support/quick.h"
 
 #include "engine/counters.h"
+#include "engine/engine_internal.h"
 #include "support/apply.h"
 
 static const char *const regress[] = {"task", "regress", NULL};
