@@ -78,9 +78,11 @@ static void cmd_ctl_switches(const struct cli_args *a, struct svi_pack *p) {
         svi_put_text(p, "without", cli_value(a, "without-src"));
 }
 
-/* Stream keys, and parts of them, are always text: 007 is not 7. So are the texts of a mute. */
+/* Stream keys, and parts of them, are always text: 007 is not 7. So are the texts of a mute, and the name of
+ * a part of a merge. */
 static void cmd_ctl_pair(struct svi_pack *p, const char *word) {
-    static const char *const texts[] = {"key", "like", "prefix", "by", "sensor", "reason", "who", "for"};
+    static const char *const texts[] = {"key",    "like", "prefix", "by",  "sensor",
+                                        "reason", "who",  "for",    "part"};
     const char *sign = strchr(word, '=');
     bool text = false;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -302,8 +304,11 @@ static const struct cli_option options[] = {
 /* What it does; after `config`, what a running process takes. */
 static const char *cmd_ctl_word(bool config, int i) {
     const struct svi_setting *row = svi_settings_table;
+    static const char *const of_merge[] = {"parts", "restore", "stats"}; /* and some of the others */
     if (!config)
-        return i < SVI_COMMAND_COUNT ? svi_command_name((enum svi_command_op)i) : NULL;
+        return i < SVI_COMMAND_COUNT       ? svi_command_name((enum svi_command_op)i)
+               : i < SVI_COMMAND_COUNT + 3 ? of_merge[i - SVI_COMMAND_COUNT]
+                                           : NULL;
     for (; row->key; row++)
         if (svi_change_any_time(row->change) && i-- == 0)
             break;
@@ -353,6 +358,9 @@ const struct cli_command cli_ctl = {
         "  stop                 ends the process\n"
         "  load checkpoint=N    goes back to the state after record N (`state show` lists them)\n"
         "  load FILE            serves the model of a file\n"
+        "  parts                of svmstream merge: lists its parts; drop part=NAME leaves one out, restore\n"
+        "                       part=NAME takes it in again; it also takes status, stats, model, publish, "
+        "stop\n"
         "\n"
         "In a stream with keys key=NAME selects a key, for status, model, columns, score, tune, label, "
         "forget,\n"

@@ -7,8 +7,8 @@
 
 // clang-format off
 #define CLI_COMMANDS(X)                                                                                      \
-    X(run) X(feed) X(watch) X(train) X(predict) X(eval) X(novelty) X(model) X(ctl) X(config) X(keys)         \
-    X(curve) X(replay) X(state) X(help) X(help_man) X(help_markdown) X(help_completion)
+    X(run) X(merge) X(feed) X(watch) X(train) X(predict) X(eval) X(novelty) X(model) X(ctl) X(config)        \
+    X(keys) X(curve) X(replay) X(state) X(help) X(help_man) X(help_markdown) X(help_completion)
 // clang-format on
 
 #define X(name) extern const struct cli_command cli_##name;

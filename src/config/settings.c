@@ -360,6 +360,11 @@ const struct svi_setting svi_settings_table[] = {
             "(0 and 1 may be changed at any start); from 2 on computations also use this many threads, and "
             "their sums differ in the last bits"),
     INTEGER("seed", seed, "1", MODEL, 0, SVI_EXACT_MAX, "", "seed of the random numbers"),
+    NUMBER("merge.stale", merge_stale, "60", START, 0, FOREVER, "seconds",
+           "svmstream merge: a part that is silent for longer than this is marked as stale, and stays in the "
+           "model; 0 is never"),
+    BYTES("merge.memory", merge_memory, "1 GiB", START, 65536, 1LL << 40, "bytes",
+          "svmstream merge: limit of the records of all parts together; records beyond it are refused"),
     {.key = NULL},
 };
 

@@ -152,6 +152,8 @@ struct svi_settings {
     double checkpoint_seconds;
     int64_t checkpoint_keep;
     int accept_loss;                      /* bool */
+    double merge_stale;
+    int64_t merge_memory; /* bytes */
     unsigned char given[SVI_SETTING_MAX]; /* enum svi_given by row of the table */
 };
 

@@ -152,6 +152,7 @@ static svs_code merge_store(struct svi_merge *m, struct svi_part *p, struct svi_
                         m->o.max_bytes / 1e6);
     if (old) {
         p->dropped = old->dropped;
+        p->reported = old->reported;
         p->why = old->why;
         part_free(old);
     } else {
@@ -477,4 +478,15 @@ void svi_merge_put_parts(const struct svi_merge *m, double now, bool why, struct
     svi_pack_array(p, (size_t)m->count);
     for (int64_t i = 0; i < m->count; i++)
         put_part(m->part[i], now, why, p);
+}
+
+void svi_merge_put_others(const struct svi_merge *m, double now, int most, struct svi_pack *p) {
+    const size_t hole = svi_pack_hole(p);
+    size_t count = 0;
+    for (int64_t i = 0; i < m->count && count < (size_t)most; i++)
+        if (svi_part_state(m->part[i]) != SVI_PART_JOINED) {
+            put_part(m->part[i], now, true, p);
+            count++;
+        }
+    svi_pack_fill(p, hole, count, false);
 }

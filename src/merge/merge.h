@@ -79,8 +79,11 @@ svs_code svi_merge_solve(struct svi_merge *m);
 /* The number of parts in each state. */
 void svi_merge_states(const struct svi_merge *m, int64_t count[SVI_PART_STATE_COUNT]);
 
-/* Packs the array of the parts, as the key `parts` of a model event has it; with `why` also the reason of
+/* Packs the array of all parts, as the key `parts` of a model event has it; with `why` also the reason of
  * each that is refused. */
 void svi_merge_put_parts(const struct svi_merge *m, double now, bool why, struct svi_pack *p);
+
+/* The same, with reasons, of the first `most` parts that are stale, refused or dropped. */
+void svi_merge_put_others(const struct svi_merge *m, double now, int most, struct svi_pack *p);
 
 #endif

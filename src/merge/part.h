@@ -24,6 +24,7 @@ struct svi_part {
     size_t bytes;           /* of the payload: what the limit of memory counts */
     double heard;           /* monotonic: when its last record arrived, a repeated one included */
     bool stale, dropped;
+    int reported;  /* for the caller: what it has reported of the part; 0 at the beginning */
     svs_error why; /* why it is left out; code SVS_OK: it is joined */
     /* of the last solution, [record.sums.d] and [record.sums.classes]: places in the union; owned */
     int32_t *feature, *label;

@@ -109,6 +109,10 @@ static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
     const svs_tuning *tuning = e->as.model.tuning;
     put_model(p, e->as.model.model, e->as.model.quality, e->as.model.quality_count);
     put_reproduces(p, e->as.model.model);
+    if (e->as.model.parts) {
+        svi_pack_key(p, "parts");
+        svi_pack_raw(p, e->as.model.parts->data, e->as.model.parts->size);
+    }
     if (!tuning)
         return;
     svi_put_map(p, "loo", SVI_TUNING_KEYS);

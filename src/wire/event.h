@@ -109,6 +109,8 @@ struct svi_event {
             const struct svi_figure *quality;
             int quality_count;
             const svs_tuning *tuning; /* NULL: without key `loo` */
+            const struct svi_bytes
+                *parts; /* of a merged model: an array, as msgpack; NULL: without this key */
         } model;
         struct {
             svs_value id;    /* SVS_NONE: sent as nil */

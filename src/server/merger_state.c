@@ -1,0 +1,245 @@
+/* What a merge makes of its records: the model event, the figures, and lines for people.
+ *
+ * A part is reported when what became of it changes: once when it joins, once when it is refused, with the
+ * reason, and again when that is over. The same goes for a union that cannot be solved. So a part that sends
+ * a record each second with the wrong columns costs one line and one `error` event, and `ctl parts` shows it
+ * as long as it lasts.
+ *
+ * Solving again costs the more the more parts there are, and the loop stands still meanwhile: the time that
+ * the last solution took decides when the next one is due. */
+#include "server/merger_state.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+
+#define SHARE      4.0 /* times the last solution takes, between two of them */
+#define MAX_LINES  10  /* about parts, after one solution */
+#define SAMPLE_MAX 64  /* bytes of a refused record in its event */
+
+static void merger_line(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void merger_line(FILE *to, const char *format, ...) {
+    va_list args;
+    if (!to)
+        return;
+    va_start(args, format);
+    vfprintf(to, format, args);
+    va_end(args);
+    fflush(to);
+}
+
+static struct svi_event merger_event(struct svi_merger_state *s, enum svi_topic topic) {
+    return (struct svi_event){.topic = topic,
+                              .stream = s->settings->stream,
+                              .epoch = s->epoch,
+                              .seq = s->seq[topic]++,
+                              .ts = svi_wall_clock()};
+}
+
+/* ---- records */
+
+void svi_merger_refuse(struct svi_merger_state *s, const svs_error *why, const void *sample, size_t size) {
+    s->refused[why->code]++;
+    merger_line(s->errors, "refused: %s (%s)\n", why->text, svs_code_name(why->code));
+    struct svi_event e = merger_event(s, SVI_TOPIC_ERROR);
+    e.as.error.code = why->code;
+    e.as.error.reason = why->text;
+    e.as.error.count = s->refused[why->code];
+    e.as.error.sample = sample;
+    e.as.error.sample_size = size > SAMPLE_MAX ? SAMPLE_MAX : size;
+    if (s->out)
+        (void)svi_publisher_publish(s->out, &e); /* without memory it is lost, which subscribers see by seq */
+}
+
+void svi_merger_take(struct svi_merger_state *s, const void *payload, size_t size) {
+    enum svi_merge_taken taken;
+    svs_error err = {0};
+    if (svi_merge_take(&s->merge, payload, size, svi_monotonic(), &taken, &err) != SVS_OK)
+        svi_merger_refuse(s, &err, payload, size);
+}
+
+/* ---- solving */
+
+double svi_merger_due(const struct svi_merger_state *s) {
+    if (!s->merge.changed || !(s->settings->publish_seconds > 0))
+        return INFINITY;
+    return s->solved_at + fmax(s->settings->publish_seconds, SHARE * s->solve_seconds);
+}
+
+static void report_part(struct svi_merger_state *s, const struct svi_part *p) {
+    char name[SVI_PART_MAX * 4 + 1];
+    svs_error err;
+    svi_escape(name, sizeof name, p->record.part, strlen(p->record.part));
+    if (svi_part_state(p) != SVI_PART_REFUSED) {
+        merger_line(s->log, "part %s %s, %lld rows held\n", name, svi_part_state_name(svi_part_state(p)),
+                    (long long)p->record.sums.n);
+        return;
+    }
+    svi_fail(&err, p->why.code, "part %.60s: %.190s", name, p->why.text);
+    svi_merger_refuse(s, &err, NULL, 0);
+}
+
+/* Lines for parts whose state is another than at the last report. */
+static void report_parts(struct svi_merger_state *s) {
+    int64_t more = 0;
+    for (int64_t i = 0, lines = 0; i < s->merge.count; i++) {
+        struct svi_part *p = s->merge.part[i];
+        const int now = (int)svi_part_state(p) + 1;
+        if (p->reported == now)
+            continue;
+        p->reported = now;
+        if (lines++ < MAX_LINES)
+            report_part(s, p);
+        else
+            more++;
+    }
+    if (more > 0)
+        merger_line(s->log, "and %lld more parts: svmstream ctl parts\n", (long long)more);
+}
+
+/* A union that cannot be solved is reported once, until the reason is another one. No samples yet are no
+ * failure. */
+static void report_failure(struct svi_merger_state *s) {
+    const svs_error *now = &s->merge.failure;
+    const bool same =
+        s->failure.code == now->code && (now->code == SVS_OK || strcmp(s->failure.text, now->text) == 0);
+    s->failure = *now;
+    if (!same && now->code != SVS_OK && now->code != SVS_EMPTY)
+        svi_merger_refuse(s, now, NULL, 0);
+}
+
+bool svi_merger_solve(struct svi_merger_state *s) {
+    if (!s->merge.changed)
+        return false;
+    const double begun = svi_monotonic();
+    const svs_code code = svi_merge_solve(&s->merge);
+    s->solved_at = svi_monotonic();
+    s->solve_seconds = s->solved_at - begun;
+    report_parts(s);
+    report_failure(s);
+    return code == SVS_OK;
+}
+
+bool svi_merger_mark(struct svi_merger_state *s) {
+    const bool changed = svi_merge_mark(&s->merge, svi_monotonic());
+    if (changed)
+        report_parts(s);
+    return changed;
+}
+
+/* ---- events */
+
+static svs_code merger_model_event(struct svi_merger_state *s, struct svi_event *e) {
+    struct svi_pack p;
+    s->parts.size = 0;
+    svi_pack_begin(&p, &s->parts);
+    svi_merge_put_parts(&s->merge, svi_monotonic(), false, &p);
+    e->as.model.model = s->merge.model;
+    e->as.model.parts = &s->parts;
+    return svi_pack_end(&p);
+}
+
+void svi_merger_publish_model(struct svi_merger_state *s) {
+    if (!s->merge.model || !s->out)
+        return;
+    struct svi_event e = merger_event(s, SVI_TOPIC_MODEL);
+    if (merger_model_event(s, &e) == SVS_OK)
+        (void)svi_publisher_publish(s->out, &e);
+}
+
+svs_code svi_merger_encode_model(struct svi_merger_state *s, struct svi_bytes *out, svs_error *err) {
+    if (!s->merge.model)
+        return svi_fail(err, SVS_UNAVAILABLE, "there is no merged model yet: %s",
+                        s->merge.failure.code != SVS_OK ? s->merge.failure.text
+                                                        : "no part has sent its sums");
+    /* The number of the event that was published last; a reply is none. */
+    struct svi_event e = merger_event(s, SVI_TOPIC_MODEL);
+    s->seq[SVI_TOPIC_MODEL]--;
+    e.seq = s->seq[SVI_TOPIC_MODEL] > 0 ? s->seq[SVI_TOPIC_MODEL] - 1 : 0;
+    svs_code code = merger_model_event(s, &e);
+    if (code == SVS_OK)
+        code = svi_event_encode(&e, out);
+    return code == SVS_OK ? code : svi_fail_memory(err, "the bytes of the model");
+}
+
+static void figure_count(struct svi_merger_figures *f, const char *name, int64_t count) {
+    f->figure[f->count++] = (struct svi_figure){name, SVI_COUNT, {.count = count}};
+}
+
+static void figure_number(struct svi_merger_figures *f, const char *name, double number) {
+    f->figure[f->count++] = (struct svi_figure){name, SVI_NUMBER, {.number = number}};
+}
+
+/* The parts that are not simply joined, and why. */
+static void figure_parts(struct svi_merger_state *s, struct svi_merger_figures *f) {
+    struct svi_pack p;
+    s->parts.size = 0;
+    svi_pack_begin(&p, &s->parts);
+    svi_merge_put_others(&s->merge, svi_monotonic(), SVI_MERGER_PARTS_SHOWN, &p);
+    if (svi_pack_end(&p) == SVS_OK)
+        f->figure[f->count++] =
+            (struct svi_figure){"parts", SVI_PACKED, {.packed = {s->parts.data, s->parts.size}}};
+}
+
+static void figure_refused(const struct svi_merger_state *s, struct svi_merger_figures *f) {
+    for (int c = 1; c < SVS_CODE_COUNT; c++) {
+        if (s->refused[c] == 0)
+            continue;
+        snprintf(f->code[c], sizeof f->code[c], "refused.%s", svs_code_name((svs_code)c));
+        figure_count(f, f->code[c], s->refused[c]);
+    }
+}
+
+void svi_merger_figures(struct svi_merger_state *s, struct svi_merger_figures *f) {
+    const struct svi_merge *m = &s->merge;
+    const svs_model *model = m->model;
+    int64_t state[SVI_PART_STATE_COUNT];
+    svi_merge_states(m, state);
+    f->count = 0;
+    figure_number(f, "uptime", svi_monotonic() - s->started);
+    figure_count(f, "parts_joined", state[SVI_PART_JOINED]);
+    figure_count(f, "parts_stale", state[SVI_PART_STALE]);
+    figure_count(f, "parts_refused", state[SVI_PART_REFUSED]);
+    figure_count(f, "parts_dropped", state[SVI_PART_DROPPED]);
+    figure_count(f, "records", m->counts.taken);
+    figure_count(f, "records_repeated", m->counts.again);
+    figure_count(f, "records_late", m->counts.old);
+    figure_count(f, "records_refused", m->counts.refused);
+    figure_number(f, "records_bytes", m->bytes);
+    figure_count(f, "model", (int64_t)m->version);
+    figure_count(f, "seen", model ? model->seen : 0);
+    figure_count(f, "held", model ? model->learned : 0);
+    figure_count(f, "features", model ? model->d : 0);
+    figure_count(f, "classes", model ? model->class_count : 0);
+    figure_number(f, "solve_milliseconds", 1e3 * s->solve_seconds);
+    if (m->failure.code != SVS_OK)
+        f->figure[f->count++] = (struct svi_figure){"merge_error", SVI_TEXT, {.text = m->failure.text}};
+    figure_number(f, "handshakes_refused", s->handshakes_refused);
+    figure_number(f, "connections", s->connections);
+    figure_parts(s, f);
+    figure_refused(s, f);
+}
+
+void svi_merger_publish_stats(struct svi_merger_state *s) {
+    struct svi_merger_figures f;
+    if (!s->out)
+        return;
+    struct svi_event e = merger_event(s, SVI_TOPIC_STATS);
+    svi_merger_figures(s, &f);
+    e.as.stats.figures = f.figure;
+    e.as.stats.count = f.count;
+    (void)svi_publisher_publish(s->out, &e);
+}
+
+void svi_merger_put_parts(const struct svi_merger_state *s, struct svi_pack *p) {
+    svi_merge_put_parts(&s->merge, svi_monotonic(), true, p);
+}
+
+void svi_merger_clear(struct svi_merger_state *s) {
+    svi_merge_clear(&s->merge);
+    svi_bytes_clear(&s->parts);
+}
