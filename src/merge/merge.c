@@ -348,7 +348,7 @@ static svs_code merge_settings(const struct svi_merge *m, struct svi_union_optio
             return fail_apart("scale", scales[first->record.scale], first, scales[p->record.scale], p, err);
     }
     if (!first)
-        return svi_fail(err, SVS_EMPTY, "there is no part yet");
+        return svi_fail(err, SVS_EMPTY, "no part is joined");
     o->C = m->o.C > 0 ? m->o.C : first->record.C;
     o->scale = m->o.scaled ? m->o.scale : first->record.scale;
     if (!(o->C > 0))
@@ -427,7 +427,7 @@ static svs_code merge_solve(struct svi_merge *m, struct svi_join *j, svs_model *
     struct svi_union_options o = {0};
     SVI_TRY(merge_group(m, &lead, err));
     if (!lead)
-        return svi_fail(err, SVS_EMPTY, "there is no part yet");
+        return svi_fail(err, SVS_EMPTY, "no part is joined");
     SVI_TRY(merge_join(m, lead, j, err));
     SVI_TRY(merge_settings(m, &o, err));
     SVI_TRY(merge_sum(m, j, lead->record.task, err));
