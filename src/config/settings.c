@@ -363,7 +363,7 @@ const struct svi_setting svi_settings_table[] = {
     NUMBER("merge.stale", merge_stale, "60", START, 0, FOREVER, "seconds",
            "svmstream merge: a part that is silent for longer than this is marked as stale, and stays in the "
            "model; 0 is never"),
-    BYTES("merge.memory", merge_memory, "1 GiB", START, 65536, 1LL << 40, "bytes",
+    BYTES("merge.memory", merge_memory, "1 GiB", START, 4096, 1LL << 40, "bytes",
           "svmstream merge: limit of the records of all parts together; records beyond it are refused"),
     {.key = NULL},
 };

@@ -151,7 +151,7 @@ completed 'regress' svmstream run --task re
 completed 'none' svmstream run --scores n
 completed 'durability' svmstream help dur
 completed 'help' svmstream hel
-completed 'status stop' svmstream ctl st
+completed 'status stop stats' svmstream ctl st
 completed 'config columns' svmstream ctl co
 completed 'alert.clear= alert.cooldown=' svmstream ctl config alert.c
 completed 'window= window.seconds=' svmstream ctl config C=10 windo
