@@ -117,6 +117,7 @@ static bool records_equal(const struct svi_sums *a, const struct svi_sums *b) {
                  {s->class_weight, t->class_weight, k * sizeof(double)},
                  {s->class_sum, t->class_sum, k * d * sizeof(double)},
                  {s->target_sum, t->target_sum, s->target_sum ? d * sizeof(double) : 0},
+                 {a->unscaled, b->unscaled, (size_t)a->unscaled_count * sizeof *a->unscaled},
                  {a->schema, b->schema, a->schema_size},
                  {a->prior, b->prior, a->prior_size}};
     for (size_t i = 0; same && i < sizeof block / sizeof *block; i++)

@@ -221,9 +221,10 @@ static svs_code add_features(struct svi_join *j, const struct incoming *in, svs_
             j->d = at + 1;
         if (owner != UNOWNED)
             j->owner[at] = union_column(j, in, owner);
-        j->exempt[at] = j->exempt[at] || (in->mixed && in->schema.schema.one_hot[i]);
         add_mean(j, in, i, at);
     }
+    for (int i = 0; i < r->unscaled_count; i++)
+        j->exempt[p->feature[r->unscaled[i]]] = true;
     return SVS_OK;
 }
 
