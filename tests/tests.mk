@@ -11,7 +11,7 @@ TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
 TEST_APP  = $(filter-out $(BUILD)/obj/src/cli/main.o,$(APP_OBJ))
 TEST_OBJ  = $(TEST_APP) $(patsubst %,$(BUILD)/obj/adapters/mqtt/%.o,join joins log naming) \
            $(patsubst %,$(BUILD)/obj/adapters/http/%.o,body compress csv_rows exposition figures figures_table figures_write http_log principal sample_rows target tokens \
-           history_point history_db history_store history_alerts history_answer history_worker)
+           history_point history_db history_store history_alerts history_answer history_worker) $(LOG_OBJ)
 # An archive, of which each of the 190 programs takes what it needs: half the time of a link, and a tenth of the disk.
 TEST_A    = $(BUILD)/tests.a
 comma    := ,
@@ -46,7 +46,7 @@ WARN_SRC = $(wildcard $(addprefix tests/,unit/*.c property/*.c wire/*.c fault/*.
 $(BUILD)/warned/%: %.c
 	$(call say,WARN,$<)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $<
 
-warned: $(LIB_OBJ) $(APP_OBJ) $(MQTT_OBJ) $(HTTP_OBJ) $(ADAPTER_OBJ) $(WARN_SRC:%.c=$(BUILD)/warned/%)
+warned: $(LIB_OBJ) $(APP_OBJ) $(MQTT_OBJ) $(HTTP_OBJ) $(LOG_OBJ) $(ADAPTER_OBJ) $(WARN_SRC:%.c=$(BUILD)/warned/%)
 
 # Those of clang come with `make asan` as well, which builds all of it; here they take a minute.
 warnings: deps ## clang's warnings for all sources, without building

@@ -29,10 +29,10 @@
 #include <zmq.h>
 
 #include "client/subscription.h"
+#include "partition_entries.h"
 #include "svmstream/error.h"
 
 #define PARTITION_CHILD_ITEMS 5
-#define PARTITION_SOURCE      "log" /* src of its samples */
 
 /* A checkpoint with the states of keys, as `svmstream state export` writes it. */
 struct partition_saved {

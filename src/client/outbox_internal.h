@@ -7,6 +7,7 @@
 #ifndef SVI_OUTBOX_INTERNAL_H
 #define SVI_OUTBOX_INTERNAL_H
 
+#include "client/outbox_answer.h"
 #include "svmstream/outbox.h"
 #include "wire/event.h"
 
@@ -47,23 +48,6 @@ struct svi_kept *svi_outbox_store_at(const struct svi_store *s, int64_t i);
 
 /* Checks that every entry lies inside the block, after the previous one, and overlaps none. */
 bool svi_outbox_store_check(const struct svi_store *s);
-
-/* replies of a process (outbox_reply.c) */
-
-struct svi_answer {
-    bool ok;
-    int final;                                 /* -1: absent */
-    int64_t n, next, credit, durable, applied; /* -1: absent */
-    int64_t max_message;                   /* largest message that the process accepts, bytes; -1: absent */
-    int64_t refused;                       /* refused samples of an accepted message; 0: absent */
-    uint64_t epoch, run;                   /* 0: absent */
-    char delivery[24];                     /* delivery level that the process promises; "": absent */
-    char code[40], reason[SVS_ERROR_TEXT]; /* printable; reason "": no error */
-    const uint8_t *scores, *at, *end;      /* values, NULL: absent; and the end of the reply */
-};
-
-/* Parses a reply. Codes of svi_msgpack_check; SVS_WRONG_TYPE: neither `ok` nor `error` is present. */
-svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length, svs_error *err);
 
 /* ---- the outbox */
 

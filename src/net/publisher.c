@@ -203,8 +203,23 @@ static void publisher_subscribe(svi_publisher *p, struct topic *t, bool on, cons
     }
 }
 
+/* One of ten: what peers may subscribe to stays bounded. */
+static bool is_marker(const char *prefix, size_t length) {
+    const size_t head = sizeof SVI_TOPIC_MARK - 1;
+    return length == head + 1 && memcmp(prefix, SVI_TOPIC_MARK, head) == 0 && prefix[head] >= '0' &&
+           prefix[head] <= '9';
+}
+
+/* Answers a subscription to a marker. The queue of a subscriber keeps the order: what arrives before the
+ * marker is all that was published before, and its earlier subscriptions hold. */
+static void send_marker(svi_publisher *p, const char *prefix, size_t length) {
+    static const uint8_t empty_map = 0x80;
+    if (zmq_send(p->socket, prefix, length, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
+        zmq_send(p->socket, &empty_map, sizeof empty_map, ZMQ_DONTWAIT);
+}
+
 static bool is_useful(const svi_publisher *p, const char *prefix, size_t length) {
-    bool any = false;
+    bool any = is_marker(prefix, length);
     for (int t = 0; t < SVI_TOPIC_COUNT && !any; t++)
         any =
             publisher_matches(&p->topics[t], prefix, length) || is_of_keys(p, &p->topics[t], prefix, length);
@@ -219,6 +234,8 @@ static void take_subscription(svi_publisher *p, zmq_msg_t *m) {
         (bytes[0] != 0 && bytes[0] != 1) ||
         !svi_access_subscription(p->access, m, is_useful(p, bytes + 1, n - 1)))
         return;
+    if (bytes[0] == 1 && is_marker(bytes + 1, n - 1))
+        send_marker(p, bytes + 1, n - 1);
     for (int t = 0; t < SVI_TOPIC_COUNT; t++)
         publisher_subscribe(p, &p->topics[t], bytes[0] == 1, bytes + 1, n - 1);
 }

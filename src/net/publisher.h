@@ -2,9 +2,9 @@
  * stats for later subscribers.
  *
  * It never blocks: a slow subscriber loses messages and detects that by `seq`. A subscriber that has stopped
- * reading costs a queue of SVI_PUBLISH_QUEUE events, about 8 MiB if nearly all are scores. When large payloads
- * that wait for such subscribers exceed SVI_PUBLISH_BYTES, the queue is halved until as many of the present
- * one are within that, down to 64 events.
+ * reading costs a queue of SVI_PUBLISH_QUEUE events, about 8 MiB if nearly all are scores. When large
+ * payloads that wait for such subscribers exceed SVI_PUBLISH_BYTES, the queue is halved until as many of the
+ * present one are within that, down to 64 events.
  *
  * The topics of a stream are fixed strings, so a relevant subscription is a prefix of one: one bit for each
  * length is all the bookkeeping, however many subscribers there are (libzmq reports every subscription, and
@@ -22,6 +22,10 @@
 
 #define SVI_PUBLISH_QUEUE 40000 /* about 8 MiB of scores */
 #define SVI_PUBLISH_BYTES (256 * 1024 * 1024)
+
+/* A subscription to `mark.` and one digit is answered by a message of that topic (an empty map), behind all
+ * events published before. */
+#define SVI_TOPIC_MARK "mark."
 
 typedef struct svi_publisher svi_publisher;
 

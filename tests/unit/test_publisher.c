@@ -109,6 +109,34 @@ static void test_wanted(void **state) {
     zmq_close(d);
 }
 
+/* A marker is answered behind what was published before it, each time it is subscribed to; nothing else that
+ * begins so is. */
+static void test_marker(void **state) {
+    struct fixture *f = *state;
+    void *s = subscriber(f, "score.");
+    publish(f, SVI_TOPIC_SCORE, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(zmq_setsockopt(s, ZMQ_SUBSCRIBE, "mark.7", 6), 0);
+        settle(f);
+        publish(f, SVI_TOPIC_SCORE, 1);
+        expect(s, "score.pump1.");
+        expect(s, "mark.7");
+        expect(s, "score.pump1.");
+        unsubscribe(f, s, "mark.7");
+        publish(f, SVI_TOPIC_SCORE, 2);
+        expect(s, "score.pump1.");
+        publish(f, SVI_TOPIC_SCORE, 3);
+    }
+    static const char *const others[] = {"mark.", "mark.x", "mark.77", "mark"};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(zmq_setsockopt(s, ZMQ_SUBSCRIBE, others[i], strlen(others[i])), 0);
+        settle(f);
+    }
+    expect(s, "score.pump1.");
+    expect(s, "");
+    zmq_close(s);
+}
+
 static void test_retained(void **state) {
     struct fixture *f = *state;
     publish(f, SVI_TOPIC_MODEL, 0);
@@ -407,6 +435,7 @@ static void test_requests(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_wanted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_marker, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_retained, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_retained_yet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_waiting_models_shorten_the_queue, set_up, tear_down),
