@@ -102,9 +102,9 @@ static bool records_equal(const struct svi_sums *a, const struct svi_sums *b) {
     const struct svi_window_sums *s = &a->sums, *t = &b->sums;
     bool same = a->task == b->task && a->kind == b->kind && a->scale == b->scale && a->C == b->C &&
                 a->window == b->window && s->d == t->d && s->classes == t->classes && s->n == t->n &&
-                s->weight == t->weight && a->schema_size == b->schema_size &&
-                a->prior_size == b->prior_size && !a->features == !b->features &&
-                s->target_weight == t->target_weight;
+                s->weight == t->weight && a->unscaled_count == b->unscaled_count &&
+                a->schema_size == b->schema_size && a->prior_size == b->prior_size &&
+                !a->features == !b->features && s->target_weight == t->target_weight;
     if (!same)
         return false;
     const size_t d = (size_t)s->d, k = (size_t)s->classes;

@@ -105,3 +105,8 @@ class Merge(Run):
 
     def parts(self):
         return {p["name"]: p for p in self.ctl("parts")["parts"]}
+
+
+def held(rows, window=1000):
+    """The newest rows of a list, as arrays of features and labels."""
+    return np.array([x for x, y in rows[-window:]]), [y for x, y in rows[-window:]]
