@@ -23,7 +23,8 @@
 
 #define CONSTANT 1e-12   /* of the mean: a smaller deviation is rounding, as in the learner */
 #define SMALLEST 1e-90   /* its inverse square can still be computed with */
-#define GOOD     0x1p-60 /* relative size of the last correction */
+#define GOOD     0x1p-54 /* relative size of the last correction: below the rounding of the result, ... */
+#define ENOUGH   1e-14   /* ... or, where corrections do not shrink any more, this */
 #define SLOW_MAX 1025    /* coordinates up to which double double factors in seconds */
 
 struct solution {
@@ -216,7 +217,7 @@ static bool solution_refine(struct solution *s) {
         if (now <= GOOD)
             return true;
         if (!(now < INFINITY) || now > before / 2)
-            return false;
+            return now <= ENOUGH;
     }
 }
 

@@ -8,9 +8,10 @@
 
 #include <cmocka.h>
 
-#include "formats/schema_text.h"
 #include "support/merge_rows.h"
 #include "support/merge_parts.h"
+#include "support/sums_record.h"
+#include "merge/union_solve.h"
 #include "svmstream/raw_rows.h"
 
 #define PARTS   8
@@ -486,6 +487,82 @@ static void test_schema_is_united(void **state) {
     svi_merge_clear(&m);
 }
 
+/* ---- what anybody may send */
+
+/* Random records of few names: whatever they say, a merge joins or refuses them, and what it solves is
+ * finite. Drops and restores in between. */
+static void test_random_records(void **state) {
+    (void)state;
+    struct svi_random random = {11};
+    struct svi_merge m = {0};
+    struct svi_sums r = {0};
+    struct record_texts texts;
+    struct svi_bytes b = {0};
+    svs_error err;
+    enum svi_merge_taken taken;
+    int solved = 0, refused = 0;
+    svi_merge_init(&m, &plain);
+    m.o.max_classes = 6;
+    for (int i = 0; i < 4000; i++) {
+        record_random(&r, &texts, &random);
+        snprintf(r.part, sizeof r.part, "part %d", (int)svi_random_below(&random, 12));
+        r.schema = NULL;
+        b.size = 0;
+        assert_int_equal(svi_sums_encode(&r, &b), SVS_OK);
+        if (svi_random_below(&random, 4) == 0)
+            b.data[svi_random_below(&random, (int)b.size)] ^= (uint8_t)(1 << svi_random_below(&random, 8));
+        refused += svi_merge_take(&m, b.data, b.size, i, &taken, &err) != SVS_OK;
+        if (svi_random_below(&random, 8) == 0)
+            (void)svi_merge_drop(&m, r.part, &err);
+        if (svi_random_below(&random, 4) == 0)
+            (void)svi_merge_restore(&m, r.part, &err);
+        m.o.C = svi_random_below(&random, 2) ? 1 : 0;
+        m.o.scaled = svi_random_below(&random, 4) > 0;
+        const bool good = svi_merge_solve(&m) == SVS_OK;
+        solved += good;
+        assert_true(good || m.failure.text[0]);
+        for (int j = 0; good && j < m.model->d * m.model->rows; j++)
+            assert_true(isfinite(m.model->W[j]));
+    }
+    assert_true(solved > 100 && refused > 100);
+    svi_sums_clear(&r);
+    svi_bytes_clear(&b);
+    svi_merge_clear(&m);
+}
+
+/* Features that repeat others, and hardly any ridge: a condition that a factor in double cannot have. The
+ * solution fulfils the equations all the same. */
+static void test_beyond_double(void **state) {
+    (void)state;
+    enum { D = 12 };
+    int32_t same[D];
+    struct svi_union_sums u = {0};
+    struct svi_window_sums s = {0};
+    struct rows r;
+    double W[D], b;
+    svs_error err;
+    rows_make(&r, 20000, D, 0, 10, false, 3);
+    for (int j = 0; j < D; j++)
+        same[j] = j;
+    for (int i = 0; i < r.n; i++)
+        for (int j = 2; j < D; j++)
+            r.x[D * i + j] = r.x[D * i + j % 2]; /* exact copies of two */
+    rows_sums(&r, 0, r.n, 1, &s);
+    const struct svi_union_part part = {&s, same, same};
+    assert_int_equal(svi_union_shape(&u, SVS_REGRESS, D, 0, &err), SVS_OK);
+    svi_union_center(&u, &part, 1);
+    svi_union_add(&u, &part);
+    const struct svi_union_options o = {1e12, SVS_SCALE_STANDARD, NULL};
+    if (svi_union_solve(&u, &o, W, &b, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+    /* Copies share the weight equally, which only the ridge decides. */
+    for (int j = 2; j < D; j++)
+        assert_true(fabs(W[j] - W[j % 2]) <= 1e-6 * fabs(W[j % 2]));
+    svi_union_clear(&u);
+    svi_window_sums_clear(&s);
+    rows_free(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_bar),
@@ -498,6 +575,8 @@ int main(void) {
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_stale),
         cmocka_unit_test(test_schema_is_united),
+        cmocka_unit_test(test_random_records),
+        cmocka_unit_test(test_beyond_double),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
