@@ -19,7 +19,8 @@ PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime valgrind \
            libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl prometheus chromium \
-           python3-dev python3-cffi python3-build python3-venv python3-pytest mypy python3-pandas python3-sklearn
+           python3-dev python3-cffi python3-build python3-venv python3-pytest mypy python3-pandas python3-sklearn \
+           redis-server libhiredis-dev librdkafka-dev stunnel4
 # What `make bench` needs besides: the peers it compares with.
 BENCH_PACKAGES = g++ libdlib-dev liblinear-dev wrk
 
@@ -40,6 +41,11 @@ LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))
 HTTP_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/http/*.c)) $(BUILD)/obj/http/page_data.o
+REDIS_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/redis/*.c))
+# Adapters whose client library is optional: without it they are left out, and `make all` says so.
+present   = $(shell pkg-config --exists $(1) 2>/dev/null && echo $(2))
+OPTIONAL := $(call present,hiredis,svmstream-redis)
+ABSENT   := $(if $(filter svmstream-redis,$(OPTIONAL)),,svmstream-redis (libhiredis-dev))
 # The adapters share their command line; of the program they have the client's sockets and the reading of key files.
 ADAPTER_OBJ := $(BUILD)/obj/adapters/common/adapter_options.o $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription)
 # Adapters of a log run the program for each partition, and read files; their libraries may be absent.
@@ -53,7 +59,8 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 # A second `make` inside a recipe builds with all cores unless the caller chose a number.
 SUBMAKE  = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 
-all: $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(BUILD)/svmstream-http ## the programs: build/svmstream, build/svmstream-mqtt, build/svmstream-http (CC=clang works too)
+all: $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(BUILD)/svmstream-http $(OPTIONAL:%=$(BUILD)/%) ## the programs: build/svmstream and the adapters, build/svmstream-mqtt, -http, ... (CC=clang works too)
+	@$(if $(ABSENT),echo '  left out for want of a library: $(ABSENT)',:)
 
 # The kernels are one source compiled three times; each may fuse multiply and add.
 ifeq ($(shell uname -m),x86_64)
@@ -128,6 +135,10 @@ $(BUILD)/svmstream-mqtt: $(MQTT_OBJ) $(ADAPTER_OBJ) $(LIB_A)
 
 $(BUILD)/svmstream-http: $(HTTP_OBJ) $(ADAPTER_OBJ) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_HTTP) -o $@
+
+# A log's adapter owns the processes of its partitions and reads files as `feed` does.
+$(BUILD)/svmstream-redis: $(REDIS_OBJ) $(LOG_OBJ) $(ADAPTER_OBJ) $(LIB_A)
+	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ -lhiredis $(LDLIBS_ALL) -o $@
 
 libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so
 
@@ -205,7 +216,7 @@ install: all libs $(BUILD)/svmstream.1 $(MAN7) $(BUILD)/svmstream.bash ## under 
 	@rm -f $(BUILD)/svmstream.pc
 	@$(MAKE) --no-print-directory -s $(BUILD)/svmstream.pc
 	install -d $(ROOT)/bin $(ROOT)/lib/pkgconfig $(ROOT)/include/svmstream $(ROOT)/share/man/man1 $(ROOT)/share/man/man7 $(ROOT)/$(COMPLETIONS)
-	install -m 755 $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(BUILD)/svmstream-http $(ROOT)/bin/
+	install -m 755 $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(BUILD)/svmstream-http $(OPTIONAL:%=$(BUILD)/%) $(ROOT)/bin/
 	install -m 644 $(LIB_A) $(LIB_SO) $(ROOT)/lib/
 	ln -sf $(notdir $(LIB_SO)) $(ROOT)/lib/$(SONAME)
 	ln -sf $(SONAME) $(ROOT)/lib/libsvmstream.so
@@ -216,7 +227,7 @@ install: all libs $(BUILD)/svmstream.1 $(MAN7) $(BUILD)/svmstream.bash ## under 
 	install -m 644 $(BUILD)/svmstream.bash $(ROOT)/$(COMPLETIONS)/svmstream
 
 uninstall: ## takes away what install put there
-	rm -f $(ROOT)/bin/svmstream $(ROOT)/bin/svmstream-mqtt $(ROOT)/bin/svmstream-http $(ROOT)/lib/libsvmstream.a $(ROOT)/lib/libsvmstream.so* $(ROOT)/lib/pkgconfig/svmstream.pc
+	rm -f $(ROOT)/bin/svmstream $(ROOT)/bin/svmstream-mqtt $(ROOT)/bin/svmstream-http $(ROOT)/bin/svmstream-redis $(ROOT)/lib/libsvmstream.a $(ROOT)/lib/libsvmstream.so* $(ROOT)/lib/pkgconfig/svmstream.pc
 	rm -f $(ROOT)/share/man/man1/svmstream.1 $(ROOT)/share/man/man7/svmstream-*.7 $(ROOT)/$(COMPLETIONS)/svmstream
 	rm -rf $(ROOT)/include/svmstream
 
@@ -228,4 +239,4 @@ help: ## this list
 
 .PHONY: always all libs python library-files library-flags deps deps-bench demo examples format install uninstall clean help
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(LOG_OBJ:.o=.d) $(ADAPTER_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)
+-include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(LOG_OBJ:.o=.d) $(REDIS_OBJ:.o=.d) $(ADAPTER_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)

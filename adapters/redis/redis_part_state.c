@@ -1,0 +1,277 @@
+/* Checkpoints of a partition in Redis.
+ *
+ * A checkpoint is a file of the process (`svmstream state export`), cut into pieces of PIECE bytes. They go
+ * one after another into the hash :state:a or :state:b, whichever does not hold the present checkpoint; the
+ * last step (script STORE) checks that all are there, names that side in :state, removes the other, and trims
+ * the log below the place of the checkpoint. So there is a whole checkpoint at any moment, and the log keeps
+ * everything after it. A write is one step of Redis each, with the fence.
+ *
+ * The events of the samples in a checkpoint are given to Redis before its pieces, in the same lane: what is
+ * stored is behind what is published. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "redis_log.h"
+#include "redis_part_internal.h"
+
+#define PIECE       ((size_t)256 << 10)
+#define RETRY       5.0 /* seconds after a checkpoint that could not be fetched */
+#define FIELDS      "side", "pieces", "size", "at", "next", "hash"
+#define FIELD_COUNT 6
+
+static void state_ask_piece(struct redis_part *p);
+
+void redis_part_state_clear(struct redis_part *p) {
+    if (p->save.file)
+        fclose(p->save.file);
+    if (p->checkpoint[0])
+        unlink(p->checkpoint);
+    p->checkpoint[0] = 0;
+    p->save = (struct redis_part_saving){.stored_next = -1};
+}
+
+/* ---- fetching */
+
+/* The process begins; without a checkpoint from nothing. */
+static void state_start(struct redis_part *p) {
+    static const struct partition_calls calls = {
+        .event = redis_part_out_event, .refused = redis_part_read_refused, .saved = redis_part_saved};
+    const struct redis_shared *s = p->shared;
+    const char **words = redis_need((size_t)s->argument_count + 5, sizeof *words);
+    svs_error err;
+    int n = 0;
+    for (; n < s->argument_count; n++)
+        words[n] = s->arguments[n];
+    words[n++] = "--stream";
+    words[n++] = s->stream;
+    const struct partition_options o = {.program = s->program,
+                                        .folder = s->folder,
+                                        .partition = p->number,
+                                        .arguments = words,
+                                        .fresh = true,
+                                        .checkpoint = p->checkpoint[0] ? p->checkpoint : NULL,
+                                        .topics = s->topics,
+                                        .context = s->context,
+                                        .calls = &calls,
+                                        .user = p};
+    p->child = partition_child_new(&o, &err);
+    svi_free(words);
+    if (!p->child) {
+        redis_log("partition %d: its process cannot be started: %s", p->number, err.text);
+        redis_part_leave(p, RETRY);
+        return;
+    }
+    p->state = p->state == REDIS_PART_CLOSING ? REDIS_PART_CLOSING : REDIS_PART_RUNNING;
+    p->save.due = svi_monotonic() + s->save;
+    redis_part_read_begin(p);
+    redis_log("partition %d: ours (epoch %s), from %s", p->number, p->epoch,
+              p->save.stored[0] ? p->save.stored : "the beginning of the log");
+}
+
+static void state_unusable(struct redis_part *p, const char *why) {
+    redis_log(
+        "partition %d: the checkpoint in %s cannot be used: %s. Remove the key to begin without one, or "
+        "restore it; trying again",
+        p->number, p->names.key[REDIS_KEY_STATE], why);
+    redis_part_leave(p, RETRY);
+}
+
+static void state_piece(void *user, const redisReply *reply) {
+    struct redis_part *p = user;
+    struct redis_part_saving *s = &p->save;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        redis_part_lost(p, reply);
+        return;
+    }
+    if (reply->type != REDIS_REPLY_STRING) {
+        state_unusable(p, "a piece of it is missing");
+        return;
+    }
+    if (fwrite(reply->str, 1, reply->len, s->file) != reply->len) {
+        state_unusable(p, strerror(errno));
+        return;
+    }
+    s->size -= (int64_t)reply->len;
+    if (++s->piece < s->pieces)
+        state_ask_piece(p);
+    else if (fclose(s->file) != 0 || s->size != 0) {
+        s->file = NULL;
+        state_unusable(p, s->size != 0 ? "its size is wrong" : strerror(errno));
+    } else {
+        s->file = NULL;
+        state_start(p);
+    }
+}
+
+static void state_ask_piece(struct redis_part *p) {
+    const char *key = p->names.key[p->save.stored_side[0] == 'a' ? REDIS_KEY_STATE_A : REDIS_KEY_STATE_B];
+    char piece[24];
+    snprintf(piece, sizeof piece, "%" PRId64, p->save.piece);
+    const struct redis_word words[] = {redis_text("HGET"), redis_text(key), redis_text(piece)};
+    redis_client_send(p->shared->client, REDIS_LANE_WRITE, key, words, 3, state_piece, p);
+}
+
+static void state_meta(void *user, const redisReply *reply) {
+    struct redis_part *p = user;
+    struct redis_part_saving *s = &p->save;
+    const char *value[FIELD_COUNT];
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != FIELD_COUNT) {
+        redis_part_lost(p, reply);
+        return;
+    }
+    for (int i = 0; i < FIELD_COUNT; i++)
+        value[i] = reply->element[i]->type == REDIS_REPLY_STRING ? reply->element[i]->str : NULL;
+    if (!value[0] && !value[3]) { /* no checkpoint yet */
+        state_start(p);
+        return;
+    }
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if (!value[i]) {
+            state_unusable(p, "a field is missing");
+            return;
+        }
+    snprintf(s->stored_side, sizeof s->stored_side, "%s", value[0]);
+    s->pieces = atoll(value[1]);
+    s->size = atoll(value[2]);
+    snprintf(s->stored, sizeof s->stored, "%s", value[3]);
+    s->stored_next = atoll(value[4]);
+    s->piece = 0;
+    snprintf(p->checkpoint, sizeof p->checkpoint, "%s/checkpoint-%d", p->shared->folder, p->number);
+    if (s->pieces < 1 || !(s->file = fopen(p->checkpoint, "wbe"))) {
+        state_unusable(p, s->pieces < 1 ? "it has no pieces" : strerror(errno));
+        return;
+    }
+    state_ask_piece(p);
+}
+
+void redis_part_fetch(struct redis_part *p) {
+    static const char *const fields[] = {FIELDS};
+    const char *key = p->names.key[REDIS_KEY_STATE];
+    struct redis_word words[2 + FIELD_COUNT] = {redis_text("HMGET"), redis_text(key)};
+    redis_part_state_clear(p);
+    for (int i = 0; i < FIELD_COUNT; i++)
+        words[2 + i] = redis_text(fields[i]);
+    p->state = REDIS_PART_FETCHING;
+    redis_client_send(p->shared->client, REDIS_LANE_WRITE, key, words, 2 + FIELD_COUNT, state_meta, p);
+}
+
+/* ---- saving */
+
+bool redis_part_save(struct redis_part *p) {
+    if (partition_child_next(p->child) <= p->save.stored_next)
+        return false;
+    p->save.begun = true;
+    partition_child_save(p->child);
+    return true;
+}
+
+static void state_end(struct redis_part *p, bool good) {
+    struct redis_part_saving *s = &p->save;
+    s->failed = !good;
+    if (s->file)
+        fclose(s->file);
+    s->file = NULL;
+    s->begun = false;
+    s->due = svi_monotonic() + p->shared->save;
+}
+
+static void state_stored(void *user, const redisReply *reply) {
+    struct redis_part *p = user;
+    struct redis_part_saving *s = &p->save;
+    if (redis_part_lost(p, reply))
+        return;
+    state_end(p, reply->type == REDIS_REPLY_INTEGER);
+    if (reply->type != REDIS_REPLY_INTEGER) {
+        redis_log("partition %d: the checkpoint did not arrive whole at Redis; the next one follows",
+                  p->number);
+        return;
+    }
+    snprintf(s->stored, sizeof s->stored, "%s", s->at);
+    s->stored_next = s->next;
+    strcpy(s->stored_side, s->side);
+    p->shared->checkpoints++;
+}
+
+/* Everything before the entry at which the checkpoint stands is in it; that entry itself is kept, so the log
+ * shows where the model stands. */
+static void state_store(struct redis_part *p) {
+    struct redis_part_saving *s = &p->save;
+    const bool a = s->side[0] == 'a';
+    const enum redis_key keys[] = {REDIS_KEY_STATE, a ? REDIS_KEY_STATE_A : REDIS_KEY_STATE_B,
+                                   a ? REDIS_KEY_STATE_B : REDIS_KEY_STATE_A, REDIS_KEY_IN};
+    char pieces[24], size[24], next[24], epoch[24], id[REDIS_AT_BYTES];
+    snprintf(pieces, sizeof pieces, "%" PRId64, s->pieces);
+    snprintf(size, sizeof size, "%" PRId64, s->size);
+    snprintf(next, sizeof next, "%" PRId64, s->next);
+    snprintf(epoch, sizeof epoch, "%" PRIu64, s->epoch);
+    snprintf(id, sizeof id, "%.*s", p->shared->trim ? (int)strcspn(s->at, " ") : 0, s->at);
+    const struct redis_word words[] = {redis_text(s->side), redis_text(pieces), redis_text(size),
+                                       redis_text(s->at),   redis_text(next),   redis_text(s->hash),
+                                       redis_text(epoch),   redis_text(id)};
+    redis_part_script(p, REDIS_LANE_WRITE, REDIS_STORE, keys, 4, words, 8, state_stored);
+}
+
+static void state_next_piece(struct redis_part *p);
+
+static void state_written(void *user, const redisReply *reply) {
+    struct redis_part *p = user;
+    if (redis_part_lost(p, reply))
+        return;
+    p->save.piece++;
+    state_next_piece(p);
+}
+
+/* One piece is under way at a time: events and renewals pass between them, and memory stays small. */
+static void state_next_piece(struct redis_part *p) {
+    struct redis_part_saving *s = &p->save;
+    const enum redis_key keys[] = {s->side[0] == 'a' ? REDIS_KEY_STATE_A : REDIS_KEY_STATE_B};
+    if (s->piece == s->pieces) {
+        state_store(p);
+        return;
+    }
+    char *bytes = redis_need(1, PIECE), number[24];
+    const size_t n = fread(bytes, 1, PIECE, s->file);
+    snprintf(number, sizeof number, "%" PRId64, s->piece);
+    if (n == 0) {
+        redis_log("partition %d: the checkpoint cannot be read: %s", p->number, strerror(errno));
+        state_end(p, false);
+    } else
+        redis_part_script(p, REDIS_LANE_WRITE, REDIS_PIECE, keys, 1,
+                          (struct redis_word[]){redis_text(number), redis_bytes(bytes, n)}, 2, state_written);
+    svi_free(bytes);
+}
+
+void redis_part_saved(void *part, const struct partition_saved *saved, const char *why) {
+    struct redis_part *p = part;
+    struct redis_part_saving *s = &p->save;
+    redis_part_out_flush(p);
+    if (!saved) {
+        redis_log_few(++p->refusals, "partition %d: no checkpoint: %s", p->number, why);
+        state_end(p, false);
+        return;
+    }
+    s->file = fopen(saved->path, "rbe");
+    if (!s->file || fseeko(s->file, 0, SEEK_END) != 0 || (s->size = ftello(s->file)) <= 0 ||
+        fseeko(s->file, 0, SEEK_SET) != 0) {
+        redis_log("partition %d: the checkpoint %s cannot be read: %s", p->number, saved->path,
+                  strerror(errno));
+        state_end(p, false);
+        return;
+    }
+    s->piece = 0;
+    s->pieces = (s->size + (int64_t)PIECE - 1) / (int64_t)PIECE;
+    strcpy(s->side, s->stored_side[0] == 'a' ? "b" : "a");
+    snprintf(s->at, sizeof s->at, "%.*s", (int)saved->at_size, (const char *)saved->at);
+    snprintf(s->hash, sizeof s->hash, "%s", saved->hash);
+    s->next = saved->next;
+    s->epoch = saved->epoch;
+    state_next_piece(p);
+}
