@@ -3,7 +3,7 @@
  *
  * A state in the folder is replaced in two steps, each of which may be interrupted: it is moved away under
  * its own lock, then `svmstream state import` makes the new one. A process that an earlier run of the adapter
- * left behind has been sent SIGTERM by the kernel and may still be writing its last checkpoint: until it has
+ * left running has been sent SIGTERM by the kernel and may still be writing its last checkpoint: until it has
  * ended, the state is in use, and the start is tried again after a pause.
  *
  * Each process has sockets of its own (partition_child_link.c), so no reply of an earlier one can arrive.
@@ -63,7 +63,7 @@ static char *child_program(void) {
     return child_copy("", access(path, X_OK) == 0 ? path : name);
 }
 
-/* `svmstream run`, the user's arguments, and ours behind them: the last one wins. */
+/* `svmstream run`, the user's arguments, and ours after them: the last one wins. */
 static bool child_arguments(struct partition_child *c) {
     const struct {
         const char *setting, *before, *value;

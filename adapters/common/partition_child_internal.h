@@ -28,7 +28,7 @@ enum partition_step {
     SAVE_NONE,
     SAVE_WAITS,  /* until all entries are answered */
     SAVE_ASKED,  /* `save`, at the control socket */
-    SAVE_MARKED, /* a marker, behind all events of the samples in the checkpoint */
+    SAVE_MARKED, /* a marker, after all events of the samples in the checkpoint */
     SAVE_EXPORTS /* the checkpoint becomes a file; entries go out again */
 };
 
@@ -57,9 +57,9 @@ struct partition_child {
     struct partition_entries entries;
     int64_t generation, largest, credit; /* largest message, messages under way: as hello says */
     uint64_t epoch;
-    char at[SVS_NAME_MAX]; /* place in the log behind all answered entries */
+    char at[SVS_NAME_MAX]; /* place in the log after all answered entries */
     size_t at_size;
-    int64_t next; /* element of the log behind them; -1: not known */
+    int64_t next; /* element of the log after them; -1: not known */
 
     enum partition_step step;
     uint64_t record; /* number of the checkpoint */

@@ -2,7 +2,7 @@
  *
  * Replies come in the order of the messages, so each belongs to the first entry under way. A reply takes one
  * of four ways: the entry is answered (taken, or refused for good); it is refused as a whole and has used up
- * no number, so it is dropped and those behind it move up; it cannot be taken for now; or the process stands
+ * no number, so it is dropped and those after it move up; it cannot be taken for now; or the process stands
  * elsewhere (a gap). After all but the first nothing more is sent until what is under way is answered, as its
  * numbers no longer fit, and then hello asks where the process stands.
  *
@@ -186,7 +186,7 @@ static void link_settle(struct partition_child *c, const struct svi_answer *a, i
     c->pause = PARTITION_PAUSE;
     if (refused > 0)
         link_refused(c, e, refused, a);
-    /* Elements are counted by the process: should it count others, the numbers behind are wrong. */
+    /* Elements are counted by the process: should it count others, the later numbers are wrong. */
     if (next != e->n + e->count)
         link_drain(c, 0);
     svi_free(e);

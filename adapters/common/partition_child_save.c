@@ -2,7 +2,7 @@
  *
  * The place in the log that belongs to a checkpoint is known because no entry is under way when it is taken:
  * the save waits until all are answered, and entries are held back until the process has confirmed it. A
- * marker behind all events then shows that those of the samples in the checkpoint were handed over: an
+ * marker after all events then shows that those of the samples in the checkpoint were handed over: an
  * adapter that stores the file after it has stored these events never skips one. The export reads the folder
  * while the process goes on. */
 #include "partition_child_internal.h"

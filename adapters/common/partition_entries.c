@@ -5,7 +5,7 @@
  * with such an element itself, that one is replaced, and the columns that it names are kept.
  *
  * The number is written when the message is sent, at a fixed place and with a fixed length, because an entry
- * that the process refuses as a whole uses up no number: those behind it move up.
+ * that the process refuses as a whole uses up no number: those after it move up.
  *
  * In JSON only the commas between elements are counted. The process parses the text, and may refuse it. */
 #include "partition_entries.h"
@@ -25,7 +25,7 @@
 #define JSON_DIGITS 20 /* places for the number, blanks included */
 #define LEAD_UINT64 0xcf
 
-/* Makes an entry of a head, whose last but one of three parts is what the log had. */
+/* Makes an entry of three parts, of which the second is what the log had. */
 static struct partition_entry *entry_join(const struct svi_bytes *head, const void *body, size_t size,
                                           const char *tail, svs_error *err) {
     const size_t closing = strlen(tail), whole = head->size + size + closing;
@@ -106,7 +106,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Elements of the text behind the bracket of an array, up to the end of that array: the commas at its own
+/* Elements of the text after the bracket of an array, up to the end of that array: the commas at its own
  * depth. 0: it is empty. */
 static int64_t entry_elements(const char *text, size_t size) {
     int64_t commas = 0;
@@ -129,40 +129,74 @@ static int64_t entry_elements(const char *text, size_t size) {
     return any ? commas + 1 : 0;
 }
 
+/* Is the first element of the array {op: message}? *inside: offset after its bracket. */
+static bool entry_headed(const char *text, size_t size, size_t *inside) {
+    static const char *const tokens[] = {"\"op\"", ":", "\"message\""};
+    size_t i = 0;
+    int depth = 0, found = 0;
+    while (i < size && is_blank(text[i]))
+        i++;
+    if (i == size || text[i] != '{')
+        return false;
+    *inside = i + 1;
+    for (; i < size && found < 3; i++) {
+        const size_t length = strlen(tokens[found]);
+        if (is_blank(text[i]))
+            continue;
+        if (depth == 1 && size - i >= length && memcmp(text + i, tokens[found], length) == 0) {
+            found++;
+            i += length - 1;
+            continue;
+        }
+        found = 0;
+        if (text[i] == '"') /* to the end of another string */
+            for (i++; i < size && text[i] != '"'; i++)
+                i += text[i] == '\\';
+        depth += i < size ? (text[i] == '{' || text[i] == '[') - (text[i] == '}' || text[i] == ']') : 0;
+        if (depth == 0)
+            return false;
+    }
+    return found == 3;
+}
+
+/* The array of all elements and, up to its last key or closed, the first of them. *number: offset of the
+ * blanks for the number. */
+static svs_code entry_begin_json(bool headed, const char *at, size_t at_size, size_t *number,
+                                 struct svi_bytes *head) {
+    SVI_TRY(svi_json_text(head, headed ? "[{" : "[{\"op\":\"message\","));
+    SVI_TRY(svi_json_text(head, "\"src\":\"" PARTITION_SOURCE "\",\"n\":"));
+    *number = head->size;
+    SVI_TRY(svi_json_text(head, "                    ")); /* JSON_DIGITS */
+    if (at_size > 0) {
+        SVI_TRY(svi_json_text(head, ",\"at\":"));
+        SVI_TRY(svi_json_string(head, at, at_size));
+    }
+    return svi_json_text(head, headed ? "," : "},");
+}
+
 static struct partition_entry *entry_of_json(const char *text, size_t size, const char *at, size_t at_size,
                                              struct svi_bytes *head, svs_error *err) {
-    char begin[64];
-    svs_code code = SVS_OK;
+    size_t number, inside = 0;
     while (size > 0 && is_blank(*text)) {
         text++;
         size--;
     }
-    const bool batch = *text == '[';
-    const int64_t count = entry_elements(text + batch, size - batch);
+    const bool batch = *text == '[', headed = batch && entry_headed(text + 1, size - 1, &inside);
+    const int64_t count = entry_elements(text + batch, size - batch) - headed;
     if (count == 0 || !svi_utf8_valid(at, at_size)) {
         svi_fail(err, count == 0 ? SVS_EMPTY : SVS_BAD_CURSOR,
                  count == 0 ? "the entry has no sample" : "the place of an entry in JSON must be UTF-8");
         return NULL;
     }
-    /* The number stands in front of blanks, which a later one overwrites. */
-    const int length =
-        snprintf(begin, sizeof begin, "[{\"op\":\"message\",\"src\":\"%s\",\"n\":", PARTITION_SOURCE);
-    if ((code = svi_json_text(head, begin)) == SVS_OK)
-        code = svi_json_text(head, "                    ");
-    if (code == SVS_OK && at_size > 0)
-        code = svi_json_text(head, ",\"at\":");
-    if (code == SVS_OK && at_size > 0)
-        code = svi_json_string(head, at, at_size);
-    if (code == SVS_OK)
-        code = svi_json_text(head, "},");
-    if (code != SVS_OK) {
+    if (entry_begin_json(headed, at, at_size, &number, head) != SVS_OK) {
         svi_fail_memory(err, "an entry of the log");
         return NULL;
     }
-    struct partition_entry *e = entry_join(head, text + batch, size - batch, batch ? "" : "]", err);
+    const size_t skipped = batch + inside * headed;
+    struct partition_entry *e = entry_join(head, text + skipped, size - skipped, batch ? "" : "]", err);
     if (e) {
         e->count = count;
-        e->number = (size_t)length;
+        e->number = number;
         e->json = true;
     }
     return e;

@@ -1,4 +1,4 @@
-/* state: lists the state kept in a directory, and verifies it.
+/* state: lists the state kept in a directory, verifies it, and moves it to another one.
  *
  * show lists the files, with the facts by which a person chooses a checkpoint to go back to. verify does what
  * a start would do, and more: it replays the journal from the oldest checkpoint to the newest and compares
@@ -7,19 +7,24 @@
  * Nothing is locked: a running process may write and remove files meanwhile. A file that vanishes between
  * listing and reading is not damage, and a journal whose first segment vanished is read again.
  *
- * In order of reading: lists, the comparison, the journal, the weights, cmd_state_verify. */
+ * In order of reading: lists, the comparison, the journal, the weights, cmd_state_verify, export and import
+ * (state/state_copy.h). */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/command.h"
 #include "cli/object.h"
 #include "state/recovery.h"
+#include "state/state_copy.h"
 #include "store/layout.h"
 
 /* Relative distances of the weights from a fresh solve: the one that guarantees.md promises, and one that no
@@ -232,22 +237,86 @@ static int cmd_state_run(const struct cli_args *a) {
     return code == SVS_OK && damaged ? CLI_FAILED : cli_end(a, code, &err);
 }
 
+/* ---- moving a state */
+
+/* The number of a checkpoint, as `state show` and `ctl save` print it. */
+static svs_code read_number(const char *text, uint64_t *number, svs_error *err) {
+    char *end;
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno)
+        return svi_fail(
+            err, SVS_INVALID,
+            "%.60s is no number of a checkpoint: `svmstream state show` lists them, after record N", text);
+    return SVS_OK;
+}
+
+static void report_copied(const struct cli_args *a, const char *what, const struct svi_state_copied *c) {
+    if (!a->quiet)
+        fprintf(stderr, "%s: the checkpoint after record %" PRIu64 ", state %s, %" PRId64 " bytes\n", what,
+                c->checkpoint, c->hash, c->bytes);
+}
+
+static int cmd_state_export(const struct cli_args *a) {
+    const char *const named = a->positional_count > 2 ? a->positional[2] : NULL;
+    struct svi_state_copied copied;
+    struct svi_state_dir f;
+    uint64_t number = 0;
+    svs_error err;
+    if (isatty(STDOUT_FILENO)) {
+        svi_fail(&err, SVS_INVALID, "a state is no text: svmstream state export %.60s > FILE",
+                 a->positional[1]);
+        return cli_error(a, &err);
+    }
+    if ((named && read_number(named, &number, &err) != SVS_OK) ||
+        svi_layout_open(&f, a->positional[1], false, &err) != SVS_OK)
+        return cli_error(a, &err);
+    const svs_code code =
+        svi_state_export(&f, named ? &number : NULL, STDOUT_FILENO, a->quiet ? NULL : stderr, &copied, &err);
+    svi_state_dir_close(&f);
+    if (code == SVS_OK)
+        report_copied(a, "exported", &copied);
+    return cli_end(a, code, &err);
+}
+
+static int cmd_state_import(const struct cli_args *a) {
+    struct svi_state_copied copied;
+    svs_error err;
+    if (isatty(STDIN_FILENO)) {
+        svi_fail(&err, SVS_INVALID, "import reads what export wrote: svmstream state import %.60s < FILE",
+                 a->positional[1]);
+        return cli_error(a, &err);
+    }
+    const svs_code code = svi_state_import(a->positional[1], STDIN_FILENO, &copied, &err);
+    if (code == SVS_OK)
+        report_copied(a, "imported", &copied);
+    return cli_end(a, code, &err);
+}
+
 static const struct cli_verb verbs[] = {{"show", cmd_state_run, "DIRECTORY", NULL},
                                         {"verify", cmd_state_run, "DIRECTORY", NULL},
+                                        {"export", cmd_state_export, "DIRECTORY [CHECKPOINT]", NULL},
+                                        {"import", cmd_state_import, "DIRECTORY", NULL},
                                         {NULL, NULL, NULL, NULL}};
 
 const struct cli_command cli_state = {
     .name = "state",
-    .text = "show or verify a kept state",
-    .usage = "show|verify DIRECTORY",
+    .text = "show, verify or move a kept state",
+    .usage = "show|verify|export|import DIRECTORY [CHECKPOINT]",
     .help =
         "show      lists the checkpoints and journal segments in a directory; `ctl load checkpoint=N` goes\n"
         "          back to the one after record N\n"
         "verify    reads all of them, rebuilds the model from the two newest checkpoints and compares; exit\n"
         "          code 1 if something is damaged, or weights differ by more than promised\n"
+        "export    writes the newest checkpoint, or the one after record CHECKPOINT, to standard output: "
+        "one\n"
+        "          file, with the states of keys\n"
+        "import    makes a directory of such a file, which `svmstream run --state.dir` continues\n"
         "\n"
-        "Both only read, and may run while a process writes there.\n"
+        "All but import only read, and may run while a process writes there.\n"
         "\n"
-        "  svmstream state verify /var/lib/pump1",
+        "  svmstream state verify /var/lib/pump1\n"
+        "  svmstream state export /var/lib/pump1 > pump1.state\n"
+        "  svmstream state import /var/lib/moved < pump1.state",
     .keys = "",
     .verbs = verbs};

@@ -370,6 +370,19 @@ void svi_recovery_free(struct svi_recovery **r) {
     *r = NULL;
 }
 
+svs_code svi_recovery_loads(const struct svi_checkpoint *c, svs_error *err) {
+    struct svi_settings settings;
+    SVI_TRY(
+        svi_settings_unpack(&settings, "the checkpoint's settings", c->settings.data, c->settings.size, err));
+    svi_stream *stream = svi_stream_new(&settings, c->epoch, NULL, NULL, err);
+    if (!stream)
+        return err->code;
+    svi_stream_mute(stream, true);
+    const svs_code code = svi_stream_load(stream, c, err);
+    svi_stream_free(&stream);
+    return code;
+}
+
 svs_code svi_recovery_whole(const struct svi_state_dir *f, bool *whole, svs_error *err) {
     struct svi_state_dir_ends journal;
     const svs_code code = svi_state_dir_find(f, "journal", &journal, err);

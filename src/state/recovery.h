@@ -64,6 +64,9 @@ struct svi_recovery *svi_recovery_new(const struct svi_state_dir *f, const struc
                                       svs_error *err);
 void svi_recovery_free(struct svi_recovery **r);
 
+/* Could a start load this checkpoint? Codes of svi_recover. */
+svs_code svi_recovery_loads(const struct svi_checkpoint *c, svs_error *err);
+
 /* *whole: is the journal kept from its first record on? Codes of svi_state_dir_list. */
 svs_code svi_recovery_whole(const struct svi_state_dir *f, bool *whole, svs_error *err);
 

@@ -267,6 +267,18 @@ svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, st
     return code;
 }
 
+bool svi_key_files_extent(const svi_key_files *f, int i, struct svi_key_extent *part) {
+    if (i >= f->count)
+        return false;
+    *part = (struct svi_key_extent){f->file[i].number, f->file[i].length};
+    return true;
+}
+
+svs_code svi_key_files_copy(const svi_key_files *f, int i, uint64_t offset, void *to, size_t size,
+                            svs_error *err) {
+    return files_read_at(f, &f->file[i], to, size, offset, err);
+}
+
 /* ---- writing */
 
 /* Begins a file with a number above every listed one and every one in the directory: a checkpoint may still

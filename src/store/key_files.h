@@ -59,6 +59,16 @@ svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, st
 svs_code svi_key_files_append(svi_key_files *f, const struct svi_bytes *records, uint64_t max_length,
                               struct svi_key_place *at, svs_error *err);
 
+/* The i-th file of the list, from 0. False: there are not as many. */
+struct svi_key_extent {
+    uint32_t number;
+    uint64_t length; /* bytes that count */
+};
+bool svi_key_files_extent(const svi_key_files *f, int i, struct svi_key_extent *part);
+/* Reads `size` of its bytes as they are. SVS_DAMAGED: there are not as many; SVS_IO. */
+svs_code svi_key_files_copy(const svi_key_files *f, int i, uint64_t offset, void *to, size_t size,
+                            svs_error *err);
+
 /* Makes everything appended durable, with the names of new files. SVS_IO: it may not be. */
 svs_code svi_key_files_sync(svi_key_files *f, svs_error *err);
 
