@@ -240,7 +240,7 @@ static int cmd_state_run(const struct cli_args *a) {
 /* ---- moving a state */
 
 /* The number of a checkpoint, as `state show` and `ctl save` print it. */
-static svs_code read_number(const char *text, uint64_t *number, svs_error *err) {
+static svs_code cmd_state_number(const char *text, uint64_t *number, svs_error *err) {
     char *end;
     errno = 0;
     *number = strtoull(text, &end, 10);
@@ -268,7 +268,7 @@ static int cmd_state_export(const struct cli_args *a) {
                  a->positional[1]);
         return cli_error(a, &err);
     }
-    if ((named && read_number(named, &number, &err) != SVS_OK) ||
+    if ((named && cmd_state_number(named, &number, &err) != SVS_OK) ||
         svi_layout_open(&f, a->positional[1], false, &err) != SVS_OK)
         return cli_error(a, &err);
     const svs_code code =

@@ -24,9 +24,9 @@
 #include "state/recovery.h"
 #include "store/io.h"
 #include "store/key_files.h"
-#include "store/state_file.h"
+#include "store/export_file.h"
 
-#define PIECE SVI_STATE_PIECE
+#define PIECE SVI_EXPORT_PIECE
 
 /* ---- export */
 
@@ -89,7 +89,7 @@ static svs_code export_named(struct exporting *x, uint64_t number, svs_error *er
     return export_open(x, number, err);
 }
 
-static svs_code export_keys(struct exporting *x, struct svi_state_writer *w, svs_error *err) {
+static svs_code export_keys(struct exporting *x, struct svi_export_writer *w, svs_error *err) {
     struct svi_key_extent part;
     uint8_t *piece = svi_alloc_plain(PIECE);
     svs_code code = piece ? SVS_OK : svi_fail_memory(err, "a piece of the state");
@@ -98,25 +98,25 @@ static svs_code export_keys(struct exporting *x, struct svi_state_writer *w, svs
             const size_t size = part.length - at < PIECE ? (size_t)(part.length - at) : PIECE;
             code = svi_key_files_copy(x->keys, i, at, piece, size, err);
             if (code == SVS_OK)
-                code = svi_state_writer_put(w, SVI_KEYS, part.number, piece, size, err);
+                code = svi_export_writer_put(w, SVI_KEYS, part.number, piece, size, err);
         }
     svi_free(piece);
     return code;
 }
 
-static svs_code export_write(struct exporting *x, struct svi_state_writer *w, svs_error *err) {
+static svs_code export_write(struct exporting *x, struct svi_export_writer *w, svs_error *err) {
     struct svi_checkpoint *c = &x->checkpoint;
     struct svi_bytes bytes = {0};
-    SVI_TRY(svi_state_writer_begin(w, err));
+    SVI_TRY(svi_export_writer_begin(w, err));
     SVI_TRY(export_keys(x, w, err));
     /* Its segment is yet to be begun; its chain goes on. */
     c->position.segment = c->position.number;
     c->position.offset = c->position.secret = 0;
     svs_code code = svi_checkpoint_encode(c, &bytes, err);
     if (code == SVS_OK)
-        code = svi_state_writer_put(w, SVI_CHECKPOINT, c->position.number, bytes.data, bytes.size, err);
+        code = svi_export_writer_put(w, SVI_CHECKPOINT, c->position.number, bytes.data, bytes.size, err);
     svi_bytes_clear(&bytes);
-    return code == SVS_OK ? svi_state_writer_end(w, err) : code;
+    return code == SVS_OK ? svi_export_writer_end(w, err) : code;
 }
 
 static void copy_facts(const struct svi_checkpoint *c, struct svi_state_copied *copied) {
@@ -128,7 +128,7 @@ static void copy_facts(const struct svi_checkpoint *c, struct svi_state_copied *
 svs_code svi_state_export(const struct svi_state_dir *dir, const uint64_t *number, int fd, FILE *log,
                           struct svi_state_copied *copied, svs_error *err) {
     struct exporting x = {.dir = dir};
-    struct svi_state_writer w = {.fd = fd};
+    struct svi_export_writer w = {.fd = fd};
     struct svi_key_extent part;
     bool again = true;
     svs_code code = SVS_OK;
@@ -199,7 +199,7 @@ static svs_code import_close(struct importing *m, svs_error *err) {
                  : SVS_OK;
 }
 
-static svs_code import_keys(struct importing *m, const struct svi_state_piece *piece, svs_error *err) {
+static svs_code import_keys(struct importing *m, const struct svi_export_piece *piece, svs_error *err) {
     char name[SVI_FILE_NAME + sizeof SVI_UNFINISHED];
     const uint64_t last = m->files > 0 ? m->keys[m->files - 1] : 0;
     import_name(name, sizeof name, piece->number);
@@ -218,7 +218,7 @@ static svs_code import_keys(struct importing *m, const struct svi_state_piece *p
     return error ? svi_fail_write(err, m->dir.path, name, piece->size, "written", error) : SVS_OK;
 }
 
-static svs_code import_checkpoint(struct importing *m, const struct svi_state_piece *piece, svs_error *err) {
+static svs_code import_checkpoint(struct importing *m, const struct svi_export_piece *piece, svs_error *err) {
     if (m->bytes.size > 0 && piece->number != m->number)
         return svi_fail(err, SVS_DAMAGED, "the state is damaged: it has two checkpoints");
     m->number = piece->number;
@@ -227,10 +227,10 @@ static svs_code import_checkpoint(struct importing *m, const struct svi_state_pi
                : svi_fail_memory(err, "the checkpoint");
 }
 
-static svs_code import_read(struct importing *m, struct svi_state_reader *r, svs_error *err) {
-    struct svi_state_piece piece = {.end = false};
+static svs_code import_read(struct importing *m, struct svi_export_reader *r, svs_error *err) {
+    struct svi_export_piece piece = {.end = false};
     do {
-        SVI_TRY(svi_state_reader_next(r, &piece, err));
+        SVI_TRY(svi_export_reader_next(r, &piece, err));
         if (!piece.end)
             SVI_TRY(piece.keys ? import_keys(m, &piece, err) : import_checkpoint(m, &piece, err));
     } while (!piece.end);
@@ -249,7 +249,7 @@ static svs_code import_name_keys(struct importing *m, svs_error *err) {
 }
 
 /* Does the checkpoint name just these files, with these lengths, and can a start load all of it? */
-static svs_code import_judge(struct importing *m, struct svi_checkpoint *c, svs_error *err) {
+static svs_code import_assess(struct importing *m, struct svi_checkpoint *c, svs_error *err) {
     struct svi_key_extent part;
     int named = 0;
     SVI_TRY(svi_checkpoint_parse(m->bytes.data, m->bytes.size, NULL, "the checkpoint", c, err));
@@ -275,12 +275,12 @@ static void import_undo(struct importing *m) {
 }
 
 svs_code svi_state_import(const char *path, int fd, struct svi_state_copied *copied, svs_error *err) {
-    struct svi_state_reader r = {.fd = fd};
+    struct svi_export_reader r = {.fd = fd};
     struct importing m = {.dir = {.fd = -1, .lock = -1}, .fd = -1};
     struct svi_checkpoint c = {0};
     *copied = (struct svi_state_copied){0};
     /* What is no state at all leaves no directory. */
-    svs_code code = svi_state_reader_begin(&r, err);
+    svs_code code = svi_export_reader_begin(&r, err);
     if (code == SVS_OK)
         code = import_open(&m, path, err);
     if (code == SVS_OK)
@@ -288,7 +288,7 @@ svs_code svi_state_import(const char *path, int fd, struct svi_state_copied *cop
     if (code == SVS_OK)
         code = import_name_keys(&m, err);
     if (code == SVS_OK)
-        code = import_judge(&m, &c, err);
+        code = import_assess(&m, &c, err);
     if (code == SVS_OK)
         code = svi_checkpoint_write(&m.dir, &c, NULL, err);
     if (code != SVS_OK)

@@ -1,4 +1,4 @@
-/* state_copy.h: a kept state as one file (store/state_file.h), and a state directory made of one. */
+/* state_copy.h: a kept state as one file (store/export_file.h), and a state directory made of one. */
 #ifndef SVI_STATE_COPY_H
 #define SVI_STATE_COPY_H
 

@@ -4,7 +4,7 @@
  * it is whole, which a limit on its size bounds, then its check is compared, which continues that of the
  * object before it, and only then are its items looked at. What is cut off, has a bit turned, a piece left
  * out, repeated or moved, or ends without the end, is refused with the byte at which that shows. */
-#include "store/state_file.h"
+#include "store/export_file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,13 +23,13 @@
 #define CHECKPOINT "checkpoint"
 #define END        "end"
 #define HEADER_MAX 512
-#define OBJECT_MAX (SVI_STATE_PIECE + HEADER_MAX)
+#define OBJECT_MAX (SVI_EXPORT_PIECE + HEADER_MAX)
 #define NAME       "the state"
 #define READ_SIZE  65536
 
 /* ---- writing */
 
-static svs_code state_write(struct svi_state_writer *w, struct svi_pack *p, svs_error *err) {
+static svs_code export_file_write(struct svi_export_writer *w, struct svi_pack *p, svs_error *err) {
     w->check = svi_check_append(p, 0, w->check);
     if (svi_pack_end(p) != SVS_OK)
         return svi_fail_memory(err, "a piece of the state");
@@ -41,7 +41,7 @@ static svs_code state_write(struct svi_state_writer *w, struct svi_pack *p, svs_
     return SVS_OK;
 }
 
-svs_code svi_state_writer_begin(struct svi_state_writer *w, svs_error *err) {
+svs_code svi_export_writer_begin(struct svi_export_writer *w, svs_error *err) {
     struct svi_pack p;
     svi_pack_begin(&p, &w->object);
     svi_pack_map(&p, 4);
@@ -49,11 +49,11 @@ svs_code svi_state_writer_begin(struct svi_state_writer *w, svs_error *err) {
     svi_put_uint(&p, "v", SVI_STATE_LAYOUT);
     svi_put_text(&p, "program", SVS_VERSION);
     svi_pack_key(&p, "check");
-    return state_write(w, &p, err);
+    return export_file_write(w, &p, err);
 }
 
-static svs_code state_put_piece(struct svi_state_writer *w, const char *kind, uint64_t number,
-                                const void *bytes, size_t size, svs_error *err) {
+static svs_code export_file_put_piece(struct svi_export_writer *w, const char *kind, uint64_t number,
+                                      const void *bytes, size_t size, svs_error *err) {
     struct svi_pack p;
     svi_pack_begin(&p, &w->object);
     svi_pack_array(&p, ITEMS);
@@ -61,31 +61,31 @@ static svs_code state_put_piece(struct svi_state_writer *w, const char *kind, ui
     svi_pack_uint(&p, number);
     svi_pack_bin(&p, bytes, size);
     w->pieces++;
-    return state_write(w, &p, err);
+    return export_file_write(w, &p, err);
 }
 
-svs_code svi_state_writer_put(struct svi_state_writer *w, const char *kind, uint64_t number,
-                              const void *bytes, size_t size, svs_error *err) {
-    for (size_t done = 0; done < size; done += SVI_STATE_PIECE) {
-        const size_t n = size - done < SVI_STATE_PIECE ? size - done : SVI_STATE_PIECE;
-        SVI_TRY(state_put_piece(w, kind, number, (const uint8_t *)bytes + done, n, err));
+svs_code svi_export_writer_put(struct svi_export_writer *w, const char *kind, uint64_t number,
+                               const void *bytes, size_t size, svs_error *err) {
+    for (size_t done = 0; done < size; done += SVI_EXPORT_PIECE) {
+        const size_t n = size - done < SVI_EXPORT_PIECE ? size - done : SVI_EXPORT_PIECE;
+        SVI_TRY(export_file_put_piece(w, kind, number, (const uint8_t *)bytes + done, n, err));
     }
     return SVS_OK;
 }
 
-svs_code svi_state_writer_end(struct svi_state_writer *w, svs_error *err) {
-    return state_put_piece(w, END, w->pieces, "", 0, err);
+svs_code svi_export_writer_end(struct svi_export_writer *w, svs_error *err) {
+    return export_file_put_piece(w, END, w->pieces, "", 0, err);
 }
 
 /* ---- reading */
 
-static svs_code state_damaged(const struct svi_state_reader *r, const char *what, svs_error *err) {
+static svs_code export_file_damaged(const struct svi_export_reader *r, const char *what, svs_error *err) {
     return svi_fail_file(err, SVS_DAMAGED, NULL, NAME, "is damaged at byte %llu: %s",
                          (unsigned long long)(r->start + r->at), what);
 }
 
 /* Reads on. What was parsed leaves the buffer first, so that it holds one object and one read at most. */
-static svs_code state_fill(struct svi_state_reader *r, svs_error *err) {
+static svs_code export_file_fill(struct svi_export_reader *r, svs_error *err) {
     ssize_t n;
     if (r->at > 0) {
         memmove(r->buffer.data, r->buffer.data + r->at, r->buffer.size - r->at);
@@ -105,8 +105,8 @@ static svs_code state_fill(struct svi_state_reader *r, svs_error *err) {
 }
 
 /* Makes the next object whole in the buffer; *end: its end. */
-static svs_code state_object(struct svi_state_reader *r, size_t largest, const uint8_t **end,
-                             svs_error *err) {
+static svs_code export_file_object(struct svi_export_reader *r, size_t largest, const uint8_t **end,
+                                   svs_error *err) {
     for (;;) {
         const uint8_t *after = r->buffer.size > 0 ? r->buffer.data + r->at : NULL;
         const size_t left = r->buffer.size - r->at;
@@ -116,20 +116,20 @@ static svs_code state_object(struct svi_state_reader *r, size_t largest, const u
             return SVS_OK;
         }
         if (code != SVS_TRUNCATED || left > largest)
-            return state_damaged(r, "it is no piece of a state", err);
+            return export_file_damaged(r, "it is no piece of a state", err);
         if (r->ended)
-            return state_damaged(r, "it ends too early", err);
-        SVI_TRY(state_fill(r, err));
+            return export_file_damaged(r, "it ends too early", err);
+        SVI_TRY(export_file_fill(r, err));
     }
 }
 
-svs_code svi_state_reader_begin(struct svi_state_reader *r, svs_error *err) {
+svs_code svi_export_reader_begin(struct svi_export_reader *r, svs_error *err) {
     struct svi_header h;
     const uint8_t *end;
-    SVI_TRY(state_fill(r, err));
+    SVI_TRY(export_file_fill(r, err));
     if (r->buffer.size == 0)
         return svi_fail(err, SVS_EMPTY, "there is no state to import: `state export` writes one");
-    const svs_code code = state_object(r, HEADER_MAX, &end, err);
+    const svs_code code = export_file_object(r, HEADER_MAX, &end, err);
     if (code != SVS_OK && code != SVS_DAMAGED)
         return code;
     if (code != SVS_OK ||
@@ -143,41 +143,42 @@ svs_code svi_state_reader_begin(struct svi_state_reader *r, svs_error *err) {
     case SVI_HEADER_LAYOUT:
         return svi_fail_layout(err, NULL, NAME, h.v);
     default:
-        return state_damaged(r, "the check of the header is wrong", err);
+        return export_file_damaged(r, "the check of the header is wrong", err);
     }
 }
 
 /* After the end nothing may follow. */
-static svs_code state_finish(struct svi_state_reader *r, svs_error *err) {
+static svs_code export_file_finish(struct svi_export_reader *r, svs_error *err) {
     while (!r->ended && r->at == r->buffer.size)
-        SVI_TRY(state_fill(r, err));
-    return r->at == r->buffer.size ? SVS_OK : state_damaged(r, "bytes follow the end", err);
+        SVI_TRY(export_file_fill(r, err));
+    return r->at == r->buffer.size ? SVS_OK : export_file_damaged(r, "bytes follow the end", err);
 }
 
-svs_code svi_state_reader_next(struct svi_state_reader *r, struct svi_state_piece *piece, svs_error *err) {
+svs_code svi_export_reader_next(struct svi_export_reader *r, struct svi_export_piece *piece, svs_error *err) {
     struct svi_item array, item[ITEMS];
     const uint8_t *end;
-    SVI_TRY(state_object(r, OBJECT_MAX, &end, err));
+    SVI_TRY(export_file_object(r, OBJECT_MAX, &end, err));
     const uint8_t *begin = r->buffer.data + r->at, *at = svi_item_read(begin, &array);
     if (array.type != SVI_ARRAY || array.length != ITEMS || end - begin <= SVI_CHECK_SIZE)
-        return state_damaged(r, "it is no piece of a state", err);
+        return export_file_damaged(r, "it is no piece of a state", err);
     const uint8_t *check = end - SVI_CHECK_SIZE;
     const uint64_t sum = XXH3_64bits_withSeed(begin, (size_t)(check - begin), r->check);
     if (!svi_check_is(check, sum))
-        return state_damaged(r, "the check of a piece is wrong", err);
+        return export_file_damaged(r, "the check of a piece is wrong", err);
     for (int i = 0; i < ITEMS; i++)
         at = svi_item_read(at, &item[i]);
-    *piece = (struct svi_state_piece){.end = svi_item_is(&item[0], END), .keys = svi_item_is(&item[0], KEYS)};
+    *piece =
+        (struct svi_export_piece){.end = svi_item_is(&item[0], END), .keys = svi_item_is(&item[0], KEYS)};
     /* A right check only proves that it is as it was written. */
     if ((!piece->end && !piece->keys && !svi_item_is(&item[0], CHECKPOINT)) || item[1].type != SVI_INT ||
         item[1].i < 0 || item[2].type != SVI_BIN || (piece->end ? item[2].length > 0 : item[2].length == 0) ||
         (piece->end && (uint64_t)item[1].i != r->pieces))
-        return state_damaged(r, "the piece has another form", err);
+        return export_file_damaged(r, "the piece has another form", err);
     piece->number = (uint64_t)item[1].i;
     piece->body = item[2].body;
     piece->size = item[2].length;
     r->check = sum;
     r->pieces++;
     r->at += (size_t)(end - begin);
-    return piece->end ? state_finish(r, err) : SVS_OK;
+    return piece->end ? export_file_finish(r, err) : SVS_OK;
 }
