@@ -236,7 +236,7 @@ static void run(struct row *rows, int count, const struct setup *how) {
         }
     }
     report(&p, "prequential");
-    if (whole && how->scale == SVS_SCALE_NONE)
+    if (whole)
         printf("  merged and central scores of the holdout differ by at most %.1e\n", p.farthest);
     printf("\n");
     svi_merge_clear(&p.merge);
