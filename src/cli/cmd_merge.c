@@ -71,7 +71,7 @@ const struct cli_command cli_merge = {
         "  svmstream ctl drop part=line-7 --ctl tcp://127.0.0.1:6557    # subtracts it, exactly\n"
         "  svmstream-redis sums | svmstream merge - --model all.model",
     .keys =
-        "out ctl stream C scale publish.seconds merge. max.message max.features max.classes max.connections "
+        "out ctl stream C scale publish.seconds merge.stale merge.memory max.message max.features max.classes max.connections "
         "curve curve.allow curve.server insecure",
     .options = options,
     .unchecked = true,

@@ -54,6 +54,15 @@ expect "its columns were recognised" "$folder/follow" '^label status \(ok, fail\
 expect "each line was scored when it came" "$folder/follow" '^the last line: .*"row":1000'
 expect "all of it was learned" "$folder/follow" '^seen 1000$'
 
+# A bad shard, taken out of a merged model.
+"$examples/shards.sh" >"$folder/shards" 2>&1 </dev/null
+status "the shards end well" $? "$folder/shards"
+expect "the bad site spoils the model of all" "$folder/shards" '^merged model of three sites: 6[0-9]\.'
+expect "its own model shows which it is" "$folder/shards" '^site-2 alone: [34][0-9]\.'
+expect "without it the model is good" "$folder/shards" '^merged model without site-2: 7[5-9]\.'
+expect "and that of the two others, to the last bit" "$folder/shards" '^bit for bit the model of the two others$'
+expect "restored it is in again" "$folder/shards" '^restored, it is the model of all three again$'
+
 # A published model, applied to raw rows.
 {
     echo machine,load,label
