@@ -257,6 +257,7 @@ static svs_code merger_turn(struct merger *p, svs_error *err) {
 static svs_code merger_finish(struct merger *p, svs_error *err) {
     const struct svi_merge *m = &p->state.merge;
     const bool ended = p->rows && p->ended;
+    svi_merger_summary(&p->state);
     if (ended)
         p->state.errors = NULL; /* a failure is the result, which the caller reports */
     svi_merger_solve(&p->state);

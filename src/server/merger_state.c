@@ -16,9 +16,10 @@
 #include "base/clock.h"
 #include "base/fail.h"
 
-#define SHARE      4.0 /* times the last solution takes, between two of them */
-#define MAX_LINES  10  /* about parts, after one solution */
-#define SAMPLE_MAX 64  /* bytes of a refused record in its event */
+#define SHARE       4.0 /* times the last solution takes, between two of them */
+#define MAX_LINES   10  /* about parts, after one solution */
+#define FIRST_LINES 5   /* refusals that are printed at once; after them one a second */
+#define SAMPLE_MAX  64  /* bytes of a refused record in its event */
 
 static void merger_line(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -42,9 +43,31 @@ static struct svi_event merger_event(struct svi_merger_state *s, enum svi_topic 
 
 /* ---- records */
 
+/* A publisher that sends rubbish without a pause must not fill the log. */
+static void merger_print_refusal(struct svi_merger_state *s, const svs_error *why) {
+    const double now = svi_monotonic();
+    if (s->lines >= FIRST_LINES && now < s->line_at + 1) {
+        s->silent++;
+        return;
+    }
+    s->lines++;
+    s->line_at = now;
+    merger_line(s->errors, "refused: %s (%s)\n", why->text, svs_code_name(why->code));
+    if (s->silent > 0)
+        merger_line(s->errors, "and %lld refusals before it\n", (long long)s->silent);
+    s->silent = 0;
+}
+
+void svi_merger_summary(const struct svi_merger_state *s) {
+    char counts[SVS_ERROR_TEXT];
+    if (s->lines > 0 && s->errors)
+        merger_line(s->errors, "refused in all: %s\n",
+                    svi_code_counts(s->refused, counts, sizeof counts, NULL));
+}
+
 void svi_merger_refuse(struct svi_merger_state *s, const svs_error *why, const void *sample, size_t size) {
     s->refused[why->code]++;
-    merger_line(s->errors, "refused: %s (%s)\n", why->text, svs_code_name(why->code));
+    merger_print_refusal(s, why);
     struct svi_event e = merger_event(s, SVI_TOPIC_ERROR);
     e.as.error.code = why->code;
     e.as.error.reason = why->text;

@@ -29,7 +29,9 @@ struct svi_merger_state {
     double started;                  /* monotonic */
     double solved_at, solve_seconds; /* monotonic, of the last solution; how long it took */
     double connections, handshakes_refused;
-    svs_error failure; /* the last one that was reported */
+    svs_error failure;     /* the last one that was reported */
+    int64_t lines, silent; /* refusals printed so far; not printed since the last line */
+    double line_at;        /* monotonic, of the last line */
     struct svi_bytes parts;
 };
 
@@ -62,6 +64,9 @@ void svi_merger_figures(struct svi_merger_state *s, struct svi_merger_figures *f
 
 /* Puts the array of all parts, with the reason of each that is refused. */
 void svi_merger_put_parts(const struct svi_merger_state *s, struct svi_pack *p);
+
+/* At the end: how many were refused, by code. */
+void svi_merger_summary(const struct svi_merger_state *s);
 
 void svi_merger_clear(struct svi_merger_state *s);
 
