@@ -154,6 +154,12 @@ static svs_code merge_store(struct svi_merge *m, struct svi_part *p, struct svi_
     if (old) {
         p->dropped = old->dropped;
         p->reported = old->reported;
+        if (p->record.part_epoch == old->record.part_epoch) {
+            p->rival = old->rival;
+            p->rival_epoch = old->rival_epoch;
+            p->rival_seq = old->rival_seq;
+            p->rivals = old->rivals;
+        }
         p->why = old->why;
         part_free(old);
     } else {
@@ -170,6 +176,22 @@ static svs_code merge_store(struct svi_merge *m, struct svi_part *p, struct svi_
     return SVS_OK;
 }
 
+/* Late records of a process that has ended are few, and come to an end; those of one that lives follow each
+ * other with rising numbers. Then two processes have one name, and the model lacks the samples of the older
+ * one. */
+static void part_note_rival(struct svi_part *held, const struct svi_part *p) {
+    if (p->record.part_epoch >= held->record.part_epoch)
+        return;
+    const bool other = p->record.part_epoch != held->rival;
+    if (other || p->epoch > held->rival_epoch ||
+        (p->epoch == held->rival_epoch && p->seq > held->rival_seq)) {
+        held->rivals = other ? 1 : held->rivals + 1;
+        held->rival = p->record.part_epoch;
+        held->rival_epoch = p->epoch;
+        held->rival_seq = p->seq;
+    }
+}
+
 static svs_code merge_take(struct svi_merge *m, struct svi_part *p, const void *payload, size_t size,
                            enum svi_merge_taken *taken, svs_error *err) {
     SVI_TRY(svi_sums_decode(&p->record, payload, size, err));
@@ -181,6 +203,8 @@ static svs_code merge_take(struct svi_merge *m, struct svi_part *p, const void *
             old->heard = fmax(old->heard, p->heard);
             old->epoch = p->epoch;
             old->seq = p->seq;
+        } else {
+            part_note_rival(old, p);
         }
         return SVS_OK;
     }
@@ -470,6 +494,8 @@ static void put_part(const struct svi_part *p, double now, bool why, struct svi_
     svi_put_uint(out, "epoch", p->record.part_epoch);
     svi_put_int(out, "offset", p->record.offset);
     svi_put_text(out, "state", svi_part_state_name(svi_part_state(p)));
+    if (svi_part_contested(p))
+        svi_put_uint(out, "rival", p->rival);
     if (why && svi_part_state(p) == SVI_PART_REFUSED)
         svi_put_error(out, &p->why);
     svi_pack_close(out, map);
@@ -485,7 +511,7 @@ void svi_merge_put_others(const struct svi_merge *m, double now, int most, struc
     const size_t hole = svi_pack_hole(p);
     size_t count = 0;
     for (int64_t i = 0; i < m->count && count < (size_t)most; i++)
-        if (svi_part_state(m->part[i]) != SVI_PART_JOINED) {
+        if (svi_part_state(m->part[i]) != SVI_PART_JOINED || svi_part_contested(m->part[i])) {
             put_part(m->part[i], now, true, p);
             count++;
         }

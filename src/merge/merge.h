@@ -83,7 +83,7 @@ void svi_merge_states(const struct svi_merge *m, int64_t count[SVI_PART_STATE_CO
  * each that is refused. */
 void svi_merge_put_parts(const struct svi_merge *m, double now, bool why, struct svi_pack *p);
 
-/* The same, with reasons, of the first `most` parts that are stale, refused or dropped. */
+/* The same, with reasons, of the first `most` parts that are stale, refused, dropped or contested. */
 void svi_merge_put_others(const struct svi_merge *m, double now, int most, struct svi_pack *p);
 
 #endif

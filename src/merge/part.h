@@ -24,13 +24,24 @@ struct svi_part {
     size_t bytes;           /* of the payload: what the limit of memory counts */
     double heard;           /* monotonic: when its last record arrived, a repeated one included */
     bool stale, dropped;
-    int reported;  /* for the caller: what it has reported of the part; 0 at the beginning */
+    int reported; /* for the caller: what it has reported of the part; 0 at the beginning */
+    /* Another process that sends records of the same part, which are older and go on: the last one, and how
+     * many there were. */
+    uint64_t rival, rival_epoch, rival_seq;
+    int rivals;
     svs_error why; /* why it is left out; code SVS_OK: it is joined */
     /* of the last solution, [record.sums.d] and [record.sums.classes]: places in the union; owned */
     int32_t *feature, *label;
 };
 
 const char *svi_part_state_name(enum svi_part_state state);
+
+#define SVI_PART_RIVALS 3 /* so many records in a row are no late ones any more */
+
+/* Do two processes publish this part? */
+static inline bool svi_part_contested(const struct svi_part *p) {
+    return p->rivals >= SVI_PART_RIVALS;
+}
 
 static inline enum svi_part_state svi_part_state(const struct svi_part *p) {
     return p->dropped              ? SVI_PART_DROPPED

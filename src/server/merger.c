@@ -201,8 +201,7 @@ static double merger_stats_due(const struct merger *p) {
 }
 
 static double merger_mark_due(const struct merger *p) {
-    return p->settings.merge_stale > 0 && p->state.merge.count > 0 && !p->rows ? p->mark_at + MARK_SECONDS
-                                                                               : INFINITY;
+    return p->state.merge.count > 0 && !p->rows ? p->mark_at + MARK_SECONDS : INFINITY;
 }
 
 /* Where nobody can see a model before the end of the input, there is one solution: the last. */

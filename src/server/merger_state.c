@@ -97,6 +97,14 @@ static void report_part(struct svi_merger_state *s, const struct svi_part *p) {
     char name[SVI_PART_MAX * 4 + 1];
     svs_error err;
     svi_escape(name, sizeof name, p->record.part, strlen(p->record.part));
+    if (svi_part_contested(p)) {
+        svi_fail(
+            &err, SVS_SETTING,
+            "two processes publish the part %.60s: the model has the samples of the younger one alone. Give "
+            "each a name of its own (setting merge.part)",
+            name);
+        svi_merger_refuse(s, &err, NULL, 0);
+    }
     if (svi_part_state(p) != SVI_PART_REFUSED) {
         merger_line(s->log, "part %s %s, %lld rows held\n", name, svi_part_state_name(svi_part_state(p)),
                     (long long)p->record.sums.n);
@@ -111,7 +119,7 @@ static void report_parts(struct svi_merger_state *s) {
     int64_t more = 0;
     for (int64_t i = 0, lines = 0; i < s->merge.count; i++) {
         struct svi_part *p = s->merge.part[i];
-        const int now = (int)svi_part_state(p) + 1;
+        const int now = (int)svi_part_state(p) + 1 + (svi_part_contested(p) ? SVI_PART_STATE_COUNT : 0);
         if (p->reported == now)
             continue;
         p->reported = now;
@@ -149,8 +157,7 @@ bool svi_merger_solve(struct svi_merger_state *s) {
 
 bool svi_merger_mark(struct svi_merger_state *s) {
     const bool changed = svi_merge_mark(&s->merge, svi_monotonic());
-    if (changed)
-        report_parts(s);
+    report_parts(s);
     return changed;
 }
 
