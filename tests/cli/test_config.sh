@@ -156,7 +156,7 @@ completed 'config columns' svmstream ctl co
 completed 'alert.clear= alert.cooldown=' svmstream ctl config alert.c
 completed 'window= window.seconds=' svmstream ctl config C=10 windo
 completed '' svmstream ctl status windo
-completed 'score stats' svmstream watch s
+completed 'score stats sums' svmstream watch s
 completed 'model' svmstream watch alert mo
 
 "$program" config show >/dev/full 2>"$folder/err"
