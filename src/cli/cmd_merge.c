@@ -36,6 +36,7 @@ static int cmd_merge_run(const struct cli_args *a) {
                                            .count = a->positional_count,
                                            .has_C = cli_given(a, "C"),
                                            .has_scale = cli_given(a, "scale"),
+                                           .dropped = cli_has(a, "drop") ? cli_value(a, "drop") : NULL,
                                            .log = a->quiet || rows ? NULL : stderr,
                                            .errors = stderr,
                                            .done = rows || cli_has(a, "model") ? merge_write : NULL,
@@ -45,6 +46,7 @@ static int cmd_merge_run(const struct cli_args *a) {
 
 static const struct cli_option options[] = {
     CLI_OPTION("model", 0, "FILE", NULL, "at the end, write the model to this file, for `svmstream predict`"),
+    CLI_OPTION("drop", 0, "PART,...", NULL, "leave these parts out from the beginning, as `ctl drop` does"),
     CLI_END};
 
 const struct cli_command cli_merge = {
@@ -70,9 +72,9 @@ const struct cli_command cli_merge = {
         "tcp://127.0.0.1:6557\n"
         "  svmstream ctl drop part=line-7 --ctl tcp://127.0.0.1:6557    # subtracts it, exactly\n"
         "  svmstream-redis sums | svmstream merge - --model all.model",
-    .keys =
-        "out ctl stream C scale publish.seconds merge.stale merge.memory max.message max.features max.classes max.connections "
-        "curve curve.allow curve.server insecure",
+    .keys = "out ctl stream C scale publish.seconds merge.stale merge.memory max.message max.features "
+            "max.classes max.connections "
+            "curve curve.allow curve.server insecure",
     .options = options,
     .unchecked = true,
     .run = cmd_merge_run};

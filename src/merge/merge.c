@@ -142,9 +142,19 @@ static enum svi_merge_taken part_compare(const struct svi_part *p, const struct 
     return p->epoch != old->epoch || p->seq != old->seq ? SVI_TAKEN_NEW : SVI_TAKEN_OLD;
 }
 
+/* Is the name in a list with commas? */
+static bool name_listed(const char *list, const char *name) {
+    const size_t n = strlen(name);
+    for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, n) == 0 && (at[n] == 0 || at[n] == ','))
+            return true;
+    return false;
+}
+
 /* Puts the new record where the old one of its part is, or a new part in its place. `p` is taken over. */
 static svs_code merge_store(struct svi_merge *m, struct svi_part *p, struct svi_part *old, svs_error *err) {
     const int64_t at = merge_place(m, p->record.part);
+    const bool fresh = !old;
     const double bytes = m->bytes + (double)p->bytes - (old ? (double)old->bytes : 0);
     if (bytes > m->o.max_bytes)
         return svi_fail(err, SVS_LIMIT,
@@ -169,10 +179,11 @@ static svs_code merge_store(struct svi_merge *m, struct svi_part *p, struct svi_
             return svi_fail_memory(err, "another part");
         memmove(m->part + at + 1, m->part + at, (size_t)(m->count - at) * sizeof(struct svi_part *));
         m->count++;
+        p->dropped = name_listed(m->o.dropped, p->record.part);
     }
     m->part[at] = p;
     m->bytes = bytes;
-    m->changed = m->changed || !p->dropped;
+    m->changed = m->changed || fresh || !p->dropped;
     return SVS_OK;
 }
 

@@ -28,6 +28,8 @@ struct svi_merge_options {
     int max_features, max_classes; /* of the union */
     double max_bytes;              /* of the payloads that are held */
     double stale;                  /* seconds of silence; 0: never */
+    const char
+        *dropped; /* names of parts that are dropped when they appear, separated by commas; NULL: none */
 };
 
 enum svi_merge_taken {

@@ -378,7 +378,8 @@ svs_code svi_merger_run(const struct svi_settings *s, const struct svi_merger_ho
                                         .max_features = (int)s->max_features,
                                         .max_classes = (int)s->max_classes,
                                         .max_bytes = (double)s->merge_memory,
-                                        .stale = s->merge_stale};
+                                        .stale = s->merge_stale,
+                                        .dropped = hooks->dropped};
     svi_merge_init(&p->state.merge, &o);
     svs_code code = svi_signals_take(&p->signals)
                         ? merger_open(p, err)

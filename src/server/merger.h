@@ -12,6 +12,7 @@ struct svi_merger_hooks {
     const char *const *addresses; /* of publishers, [count]; a single "-": records on standard input */
     int count;
     bool has_C, has_scale; /* given; else those of the parts */
+    const char *dropped;   /* names of parts that are left out from the beginning, with commas; NULL: none */
     FILE *log;             /* addresses, and parts that join or are refused; NULL: quiet */
     FILE *errors;          /* refused records; NULL: nowhere */
     /* Called once, at a clean end, with the last model; NULL: nothing is done with it. */
