@@ -57,9 +57,9 @@ svs_code svi_merged_read(struct svi_merged_from *from, const void *bytes, size_t
     if (head.parts && strcmp(head.method, "merged") == 0)
         return SVS_OK;
     return svi_fail(err, SVS_UNAVAILABLE,
-                    "it is a model of the method %s and no merged one: merge.from must be the `out` of "
-                    "svmstream merge",
-                    svi_escape(shown, sizeof shown, head.method, strlen(head.method)));
+                    "it is a model of the method %s%s: merge.from must be the `out` of svmstream merge",
+                    svi_escape(shown, sizeof shown, head.method, strlen(head.method)),
+                    head.parts ? "" : " and not of a merger");
 }
 
 static bool merged_is_newer(const struct svi_merged_from *a, const struct svi_merged_from *b) {

@@ -197,6 +197,11 @@ class Score(Event):
         return self.raw.get("bank")
 
     @property
+    def merged(self) -> bool:
+        """Did a merged model make the score (merge.from)?"""
+        return bool(self.raw.get("merged"))
+
+    @property
     def members(self) -> Dict[str, List[float]]:
         """The scores of the bank's members (setting score.members)."""
         return self.raw.get("members") or {}
