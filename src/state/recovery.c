@@ -356,8 +356,16 @@ struct svi_recovery *svi_recovery_new(const struct svi_state_dir *f, const struc
     silent.silent = true;
     svs_code code =
         r ? svi_recover(f, &silent, NULL, NULL, r, err) : svi_fail_memory(err, "the recovered state");
-    if (code == SVS_OK && !r->stream)
-        code = svi_fail(err, SVS_EMPTY, "no state is kept in %.150s", f->path);
+    if (code == SVS_OK && !r->stream) {
+        struct svi_state_dir_ends checkpoints;
+        svi_state_dir_find(f, SVI_CHECKPOINT, &checkpoints, NULL);
+        code = o->from == SVI_FROM_START && checkpoints.any
+                   ? svi_fail(err, SVS_EMPTY,
+                              "there is no journal in %.120s: a state that was imported begins with its "
+                              "checkpoint, so leave --from-start out",
+                              f->path)
+                   : svi_fail(err, SVS_EMPTY, "no state is kept in %.150s", f->path);
+    }
     if (code != SVS_OK)
         svi_recovery_free(&r);
     return r;

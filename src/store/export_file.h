@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "store/state_dir.h"
 
-#define SVI_EXPORT_PIECE ((size_t)1 << 20) /* bytes of a body, at most */
+#define SVI_EXPORT_PIECE ((size_t)1 << 16) /* bytes of a body, at most */
 
 /* ---- writing. Zero-initialise, set fd; svi_bytes_clear(&w->object) in any case */
 
