@@ -168,7 +168,7 @@ static void child_ended(struct partition_child *c) {
 }
 
 static svs_code child_import(struct partition_child *c, svs_error *err) {
-    char *const argv[] = {"svmstream", "state", "import", c->folder.path[PARTITION_STATE], NULL};
+    char *const argv[] = {"svmstream", "state", "import", "-q", c->folder.path[PARTITION_STATE], NULL};
     const int in = open(c->checkpoint, O_RDONLY | O_CLOEXEC);
     if (in < 0)
         return svi_fail(err, SVS_IO, "the checkpoint %.150s cannot be read: %s", c->checkpoint,

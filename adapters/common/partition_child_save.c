@@ -93,7 +93,8 @@ static void save_confirmed(struct partition_child *c) {
 
 static void save_export(struct partition_child *c) {
     char number[24];
-    char *const argv[] = {"svmstream", "state", "export", c->folder.path[PARTITION_STATE], number, NULL};
+    char *const argv[] = {"svmstream", "state", "export", "-q", c->folder.path[PARTITION_STATE],
+                          number,      NULL};
     svs_error err;
     snprintf(number, sizeof number, "%" PRIu64, c->record);
     const int out = open(c->folder.path[PARTITION_UNFINISHED],
