@@ -42,10 +42,11 @@ APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))
 HTTP_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/http/*.c)) $(BUILD)/obj/http/page_data.o
 REDIS_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/redis/*.c))
+KAFKA_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/kafka/*.c))
 # Adapters whose client library is optional: without it they are left out, and `make all` says so.
 present   = $(shell pkg-config --exists $(1) 2>/dev/null && echo $(2))
-OPTIONAL := $(call present,hiredis,svmstream-redis)
-ABSENT   := $(if $(filter svmstream-redis,$(OPTIONAL)),,svmstream-redis (libhiredis-dev))
+OPTIONAL := $(call present,hiredis,svmstream-redis) $(call present,rdkafka,svmstream-kafka)
+ABSENT   := $(if $(filter svmstream-redis,$(OPTIONAL)),,svmstream-redis (libhiredis-dev)) $(if $(filter svmstream-kafka,$(OPTIONAL)),,svmstream-kafka (librdkafka-dev))
 # The adapters share their command line; of the program they have the client's sockets and the reading of key files.
 ADAPTER_OBJ := $(BUILD)/obj/adapters/common/adapter_options.o $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription)
 # Adapters of a log run the program for each partition, and read files; their libraries may be absent.
@@ -60,7 +61,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 SUBMAKE  = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 
 all: $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(BUILD)/svmstream-http $(OPTIONAL:%=$(BUILD)/%) ## the programs: build/svmstream and the adapters, build/svmstream-mqtt, -http, ... (CC=clang works too)
-	@$(if $(ABSENT),echo '  left out for want of a library: $(ABSENT)',:)
+	@$(if $(strip $(ABSENT)),echo '  left out for want of a library: $(ABSENT)',:)
 
 # The kernels are one source compiled three times; each may fuse multiply and add.
 ifeq ($(shell uname -m),x86_64)
@@ -137,6 +138,9 @@ $(BUILD)/svmstream-http: $(HTTP_OBJ) $(ADAPTER_OBJ) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_HTTP) -o $@
 
 # A log's adapter owns the processes of its partitions and reads files as `feed` does.
+$(BUILD)/svmstream-kafka: $(KAFKA_OBJ) $(LOG_OBJ) $(ADAPTER_OBJ) $(LIB_A)
+	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ -lrdkafka $(LDLIBS_ALL) -o $@
+
 $(BUILD)/svmstream-redis: $(REDIS_OBJ) $(LOG_OBJ) $(ADAPTER_OBJ) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ -lhiredis $(LDLIBS_ALL) -o $@
 
@@ -227,7 +231,7 @@ install: all libs $(BUILD)/svmstream.1 $(MAN7) $(BUILD)/svmstream.bash ## under 
 	install -m 644 $(BUILD)/svmstream.bash $(ROOT)/$(COMPLETIONS)/svmstream
 
 uninstall: ## takes away what install put there
-	rm -f $(ROOT)/bin/svmstream $(ROOT)/bin/svmstream-mqtt $(ROOT)/bin/svmstream-http $(ROOT)/bin/svmstream-redis $(ROOT)/lib/libsvmstream.a $(ROOT)/lib/libsvmstream.so* $(ROOT)/lib/pkgconfig/svmstream.pc
+	rm -f $(ROOT)/bin/svmstream $(ROOT)/bin/svmstream-mqtt $(ROOT)/bin/svmstream-http $(ROOT)/bin/svmstream-redis $(ROOT)/bin/svmstream-kafka $(ROOT)/lib/libsvmstream.a $(ROOT)/lib/libsvmstream.so* $(ROOT)/lib/pkgconfig/svmstream.pc
 	rm -f $(ROOT)/share/man/man1/svmstream.1 $(ROOT)/share/man/man7/svmstream-*.7 $(ROOT)/$(COMPLETIONS)/svmstream
 	rm -rf $(ROOT)/include/svmstream
 
@@ -239,4 +243,4 @@ help: ## this list
 
 .PHONY: always all libs python library-files library-flags deps deps-bench demo examples format install uninstall clean help
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(LOG_OBJ:.o=.d) $(REDIS_OBJ:.o=.d) $(ADAPTER_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)
+-include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(LOG_OBJ:.o=.d) $(REDIS_OBJ:.o=.d) $(KAFKA_OBJ:.o=.d) $(ADAPTER_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)

@@ -1,0 +1,265 @@
+/* The command lines: one table for each command, whose first rows are the same.
+ *
+ * The first word is the command. `run` takes, after `--`, arguments of `svmstream run` as they are: what a
+ * model is has its settings there, and this program adds no second names for them. `feed` takes files and the
+ * settings that say what their columns are. Settings of librdkafka pass through by --kafka and --kafka-file
+ * (kafka_conf.c). Mistakes are reported before anything connects, with exit code 2; 1 where a file cannot be
+ * read. */
+#include "kafka_options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <svmstream/svmstream.h>
+
+#include "../common/adapter_options.h"
+#include "../common/feed_entries.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "kafka_log.h"
+#include "wire/event.h"
+
+#define PROGRAM        "svmstream-kafka"
+#define AT(field)      offsetof(struct kafka_options, field)
+#define COUNT_OF(rows) ((int)(sizeof(rows) / sizeof *(rows)))
+
+#define kafka_options_wrong(...) adapter_options_wrong(PROGRAM, __VA_ARGS__)
+
+/* clang-format off */
+#define BROKER_ROWS                                                                                          \
+    {.text = "Kafka:"},                                                                                      \
+    {"brokers", "HOST:PORT,...", "some of its brokers (localhost:9092)", OPTION_TEXT, AT(brokers), 0, 0},    \
+    {"stream", "NAME", "name of the stream; topics STREAM, STREAM.state, STREAM.sums, STREAM.out (default)", \
+     OPTION_TEXT, AT(stream), 0, 0},                                                                         \
+    {"topic", "NAME", "topic of the entries, if that is another than STREAM", OPTION_TEXT, AT(topic), 0, 0}, \
+    {"kafka", "KEY=VALUE", "a setting of librdkafka (SASL, TLS, buffers, ...); may be repeated", OPTION_OWN, \
+     0, 0, 0},                                                                                               \
+    {"kafka-file", "FILE", "such settings, one a line; secrets belong here", OPTION_TEXT, AT(file), 0, 0}
+
+static const struct adapter_option run_rows[] = {
+    BROKER_ROWS,
+    {"group", "NAME", "consumer group: its workers share the partitions (svmstream-STREAM)", OPTION_TEXT,
+     AT(group), 0, 0},
+    {"strategy", "WORD", "how partitions are shared: cooperative-sticky, range or roundrobin "
+     "(cooperative-sticky)", OPTION_TEXT, AT(strategy), 0, 0},
+    {"transactional", "yes|no", "publish in transactions, which also stop a worker that was taken for dead "
+     "(yes)", OPTION_OWN, 0, 0, 0},
+    {.text = "The models:"},
+    {"folder", "DIR", "working folder, of this worker alone; the state is in STREAM.state "
+     "(svmstream-kafka-STREAM)", OPTION_TEXT, AT(folder), 0, 0},
+    {"save", "SECONDS", "seconds between two checkpoints of a partition (60)", OPTION_REAL, AT(save), 0.1, 1e6},
+    {"publish", "KINDS", "events that go to STREAM.out: score, alert, model, bank, stats, error, or none "
+     "(score,alert,model)", OPTION_TEXT, AT(publish), 0, 0},
+    {"handover", "SECONDS", "time for a last checkpoint when a partition goes to another worker (10)",
+     OPTION_REAL, AT(handover), 0, 3600},
+    {"program", "FILE", "svmstream (the one next to this program, or in PATH)", OPTION_TEXT, AT(program), 0, 0},
+    {"stats", "SECONDS", "log the counters every SECONDS; 0: at the end only (60)", OPTION_REAL, AT(stats), 0,
+     1e9}};
+
+static const struct adapter_option feed_rows[] = {
+    BROKER_ROWS,
+    {.text = "The rows:"},
+    {"partition", "COLUMN", "its value selects the partition (the key; without keys the entries go around)",
+     OPTION_TEXT, AT(column), 0, 0},
+    {"batch", "N", "samples in an entry, at most (64)", OPTION_WHOLE, AT(batch), 1, 4096},
+    {"entry-bytes", "N", "bytes of an entry, at most, unless one sample is larger (524288)", OPTION_WHOLE,
+     AT(entry_bytes), 256, 1 << 30},
+    {"packed", NULL, "rows of numbers as packed doubles", OPTION_FLAG, AT(packed), 0, 0},
+    {"quiet", NULL, "no lines on what was done", OPTION_FLAG, AT(quiet), 0, 0},
+    FEED_ENTRIES_ROWS};
+
+static const struct adapter_option sums_rows[] = {
+    BROKER_ROWS,
+    {"once", NULL, "end when all there is was written, instead of waiting for more", OPTION_FLAG, AT(once), 0,
+     0}};
+/* clang-format on */
+
+static const char run_before[] =
+    "usage: svmstream-kafka run [options] [-- arguments of `svmstream run`]\n\n"
+    "A worker: takes partitions of the topic STREAM as its consumer group gives them, and runs a\n"
+    "`svmstream run` for each. Checkpoints are kept in STREAM.state: whoever takes a partition over goes\n"
+    "on there. Scores, alerts and models go to STREAM.out, sums of `svmstream merge` to STREAM.sums.\n";
+static const char run_after[] =
+    "\n"
+    "Examples:\n"
+    "  svmstream-kafka run --brokers kafka1:9092 --stream plant -- --key machine --publish.sums 10\n"
+    "  svmstream-kafka run --kafka security.protocol=sasl_ssl --kafka-file secret.conf --stream plant\n"
+    "\n"
+    "The four topics have the same number of partitions, STREAM.state with cleanup.policy=compact:\n"
+    "  kafka-topics.sh --create --topic plant.state --partitions 4 --config cleanup.policy=compact\n"
+    "Ends on SIGINT and SIGTERM after a last checkpoint. See `svmstream help cluster`.\n"
+    "Exit codes: 0 ended by a signal, 1 failed, 2 usage.\n";
+static const char feed_before[] =
+    "usage: svmstream-kafka feed [options] FILE...\n\n"
+    "Sends rows of files (CSV, LIBSVM, JSON lines; - is standard input) to the topic STREAM, as entries of\n"
+    "up to 64 samples. All samples of a key go to one partition.\n";
+static const char feed_after[] = "\n"
+                                 "Examples:\n"
+                                 "  svmstream-kafka feed --stream plant --key machine plant.csv\n"
+                                 "  svmstream-kafka feed --brokers kafka1:9092 --label rain weather.csv.gz\n"
+                                 "\n"
+                                 "Exit codes: 0 all rows are in the log, 1 some are not, 2 usage.\n";
+static const char sums_before[] = "usage: svmstream-kafka sums [options] | svmstream merge -\n\n"
+                                  "Writes the records of STREAM.sums to standard output.\n";
+static const char sums_after[] = "\nExit codes: 0 ended, 1 failed, 2 usage.\n";
+
+static int kafka_options_own(void *options, const struct adapter_option *row, const char *value) {
+    struct kafka_options *o = options;
+    svs_error err;
+    svs_code code = SVS_OK;
+    if (strcmp(row->name, "kafka") == 0)
+        code = kafka_settings_add(&o->kafka, value, false, &err);
+    else if (strcmp(row->name, "transactional") != 0)
+        code = svi_settings_set(o->settings, row->name, value, &err);
+    else if (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0)
+        o->transactional = value[0] == 'y';
+    else
+        return kafka_options_wrong("--transactional is yes or no");
+    return code == SVS_OK ? 0 : kafka_options_wrong("--%s: %s", row->name, err.text);
+}
+
+static int kafka_options_file(void *options, const char *word) {
+    struct kafka_options *o = options;
+    if (o->file_count == KAFKA_FILES_MAX)
+        return kafka_options_wrong("more than %d files", KAFKA_FILES_MAX);
+    o->files[o->file_count++] = word;
+    return 0;
+}
+
+#define COMMAND(name, more_word)                                                                             \
+    {                                                                                                        \
+        .program = PROGRAM, .options = name##_rows, .count = COUNT_OF(name##_rows), .column = 25,            \
+        .before = name##_before, .after = name##_after, .letter = "-q", .letter_name = "quiet",              \
+        .secret = "password",                                                                                \
+        .secret_text = "a password on the command line is visible to every user: put sasl.password=... into" \
+                       " a file and name that with --kafka-file",                                            \
+        .own = kafka_options_own, .word = more_word                                                          \
+    }
+
+static const struct {
+    const char *word, *text;
+    struct adapter_command line;
+} commands[] = {
+    [KAFKA_RUN] = {"run", "a worker: models of the partitions that its group gives it", COMMAND(run, NULL)},
+    [KAFKA_FEED] = {"feed", "sends files to the log", COMMAND(feed, kafka_options_file)},
+    [KAFKA_SUMS] = {"sums", "sums of all partitions to standard output, for `svmstream merge -`",
+                    COMMAND(sums, NULL)}};
+
+static void kafka_options_overview(void) {
+    puts("usage: svmstream-kafka COMMAND [options]\n\n"
+         "Streams of svmstream over the partitions of a Kafka topic.\n");
+    for (int i = 0; i < COUNT_OF(commands); i++)
+        printf("  %-6s %s\n", commands[i].word, commands[i].text);
+    puts("\n`svmstream-kafka COMMAND --help` lists the options. See `svmstream help cluster`.");
+}
+
+static int kafka_options_kinds(struct kafka_options *o) {
+    char list[200], *rest = list, *word;
+    if (strcmp(o->publish, "none") == 0)
+        return 0;
+    if (strlen(o->publish) >= sizeof list)
+        return kafka_options_wrong("--publish %s is too long", o->publish);
+    strcpy(list, o->publish);
+    while ((word = strsep(&rest, ","))) {
+        int k = 0;
+        while (k < SVI_TOPIC_COUNT && strcmp(word, svi_topic_name((enum svi_topic)k)) != 0)
+            k++;
+        if (k == SVI_TOPIC_COUNT)
+            return kafka_options_wrong("--publish %s: %s is no kind of event; --help lists them", o->publish,
+                                       word);
+        o->kinds |= 1u << k;
+    }
+    return 0;
+}
+
+/* Names of the stream are those of svmstream: they are part of its topics, of a file's and of Kafka's. */
+static int kafka_options_names(struct kafka_options *o) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const size_t n = strlen(o->stream);
+    if (n > SVI_STREAM_MAX || strspn(o->stream, letters) != n)
+        return kafka_options_wrong("--stream takes up to %d letters, digits, _ and -", SVI_STREAM_MAX);
+    o->topic = o->topic ? o->topic : o->stream;
+    if (!o->group) {
+        snprintf(o->own_group, sizeof o->own_group, "svmstream-%s", o->stream);
+        o->group = o->own_group;
+    }
+    if (!o->folder) {
+        snprintf(o->own_folder, sizeof o->own_folder, "svmstream-kafka-%s", o->stream);
+        o->folder = o->own_folder;
+    }
+    if (o->command == KAFKA_FEED && o->file_count == 0)
+        return kafka_options_wrong("feed needs the name of a file, or - for standard input");
+    return 0;
+}
+
+/* --brokers is bootstrap.servers; without it the user's settings may have that. */
+static int kafka_options_brokers(struct kafka_options *o) {
+    char pair[2048];
+    svs_error err;
+    bool given = false;
+    for (int i = 0; i < o->kafka.count; i++)
+        given = given || strcmp(o->kafka.key[i], "bootstrap.servers") == 0;
+    if (given && !o->brokers)
+        return 0;
+    snprintf(pair, sizeof pair, "bootstrap.servers=%s", o->brokers ? o->brokers : "localhost:9092");
+    return kafka_settings_add(&o->kafka, pair, true, &err) == SVS_OK
+               ? 0
+               : kafka_options_wrong("--brokers: %s", err.text);
+}
+
+static int kafka_options_complete(struct kafka_options *o) {
+    svs_error err;
+    int code = kafka_options_names(o);
+    if (!code && o->command == KAFKA_RUN)
+        code = kafka_options_kinds(o);
+    if (!code && o->file && kafka_settings_load(&o->kafka, o->file, &err) != SVS_OK) {
+        kafka_log("--kafka-file: %s", err.text);
+        code = err.code == SVS_SETTING ? 2 : 1;
+    }
+    return code ? code : kafka_options_brokers(o);
+}
+
+int kafka_options_read(struct kafka_options *o, int argc, char **argv, bool *done) {
+    *o = (struct kafka_options){.stream = "default",
+                                .publish = "score,alert,model",
+                                .strategy = "cooperative-sticky",
+                                .transactional = true,
+                                .save = 60,
+                                .stats = 60,
+                                .handover = 10,
+                                .batch = FEED_ENTRY_BATCH,
+                                .entry_bytes = (int64_t)512 << 10};
+    const char *word = argc > 1 ? argv[1] : "--help";
+    *done = true;
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return kafka_options_overview(), argc > 1 ? 0 : 2;
+    if (strcmp(word, "--version") == 0)
+        return printf(PROGRAM " " SVS_VERSION " (librdkafka %s)\n", rd_kafka_version_str()), 0;
+    int c = 0;
+    while (c < COUNT_OF(commands) && strcmp(word, commands[c].word) != 0)
+        c++;
+    if (c == COUNT_OF(commands)) {
+        char shown[80];
+        return kafka_options_wrong("%s is not a command: run, feed, sums",
+                                   svi_escape(shown, sizeof shown, word, strlen(word)));
+    }
+    o->command = (enum kafka_command)c;
+    o->settings = svi_alloc(sizeof *o->settings);
+    if (!o->settings)
+        return kafka_log("no memory"), 1;
+    svi_settings_default(o->settings);
+    for (int i = 2; i < argc && c == KAFKA_RUN && !o->arguments; i++)
+        if (strcmp(argv[i], "--") == 0) {
+            o->arguments = (const char *const *)argv + i + 1;
+            argc = i;
+        }
+    const int code = adapter_options_read(&commands[c].line, o, argc - 1, argv + 1, done);
+    return code || *done ? code : kafka_options_complete(o);
+}
+
+void kafka_options_clear(struct kafka_options *o) {
+    kafka_settings_clear(&o->kafka);
+    svi_free(o->settings);
+    o->settings = NULL;
+}

@@ -1,0 +1,70 @@
+/* state_topic.h: checkpoints of a partition as records of the topic STREAM.state.
+ *
+ * A checkpoint is a file. It is written in pieces of 256 kB with the keys PART/EPOCH/0, PART/EPOCH/1, ... and
+ * a closing record PART/EPOCH/end with their number, size and hash. Epochs rise with every checkpoint, so
+ * compaction removes nothing of a checkpoint until its pieces are deleted by name, two checkpoints later.
+ * Reading the topic from its beginning gives the newest checkpoint that is whole. An owner that begins on an
+ * old checkpoint claims an epoch (PART/EPOCH/claim), so that no two owners have the same one. */
+#ifndef STATE_TOPIC_H
+#define STATE_TOPIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "svmstream/error.h"
+
+#define STATE_PIECE   ((size_t)256 << 10)
+#define STATE_KEY     64  /* bytes of a key, with NUL */
+#define STATE_CLOSING 300 /* bytes of a closing record, with NUL */
+#define STATE_OPEN    2   /* checkpoints that may be incomplete at a time */
+
+/* The content of a closing record. */
+struct state_closing {
+    int64_t pieces, bytes;
+    uint64_t hash;  /* XXH3 of the file */
+    int64_t at;     /* offset in the topic of entries from which reading goes on */
+    int64_t out;    /* offset in STREAM.out behind the last event that is surely before the checkpoint; -1 */
+    char state[33]; /* hash of the state, hexadecimal: equal for models that learned the same */
+};
+
+struct state_whole {
+    uint64_t epoch; /* 0: there is none */
+    struct state_closing closing;
+    char path[300];
+};
+
+/* Assembles what a partition's records hold; zero-initialised but for the first two. */
+struct state_reader {
+    int part;
+    const char *folder; /* the files p<part>-<epoch>.state lie here; must exist */
+    struct {
+        uint64_t epoch; /* 0: free */
+        int fd;
+        int64_t pieces, bytes;
+        bool torn; /* a piece is missing */
+    } open[STATE_OPEN];
+    struct state_whole best;
+    uint64_t highest;   /* epoch seen, of any record */
+    uint64_t bad_epoch; /* the newest checkpoint that is not whole; 0: none. After `best`, that is a loss */
+    char why[300];      /* of the last such one */
+};
+
+/* Makes a key; `piece` -1: the closing record, -2: a claim. */
+enum { STATE_END = -1, STATE_CLAIM = -2 };
+void state_key(int part, uint64_t epoch, int64_t piece, char out[STATE_KEY]);
+
+/* Makes a closing record; returns its length. */
+int state_closing_text(const struct state_closing *c, char out[STATE_CLOSING]);
+
+/* Takes one record of the topic (value NULL: a deletion). SVS_IO: a file cannot be written. */
+svs_code state_reader_take(struct state_reader *r, const void *key, size_t key_size, const void *value,
+                           size_t size, svs_error *err);
+
+/* Closes and removes what is not whole. The file of `best` stays. */
+void state_reader_end(struct state_reader *r);
+
+/* Hash of a file, and its size. SVS_IO, SVS_NO_MEMORY. */
+svs_code state_file_hash(const char *path, uint64_t *hash, int64_t *bytes, svs_error *err);
+
+#endif
