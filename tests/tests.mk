@@ -37,8 +37,14 @@ $(BUILD)/tests/%: tests/%.c $(TEST_A) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(TEST_O) $(LDFLAGS) $(TEST_LD) -MMD -MP -MF $@.d $< $(TEST_A) $(LIB_A) $(WRAP) $(LDLIBS_ALL) $(PEER) -lcmocka -ljansson -lgnutls -lsqlite3 -o $@
 
+# A cluster for tests of svmstream-kafka, where its library is.
+MOCK_KAFKA = $(if $(filter svmstream-kafka,$(OPTIONAL)),$(BUILD)/tests/support/mock_kafka)
+$(BUILD)/tests/support/mock_kafka: tests/support/mock_kafka.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $< -lrdkafka -o $@
+
 # Power cuts are of the plain build: no other one needs the stores that are wrong on purpose, only calls that fail.
-tests: $(TEST_BIN) $(if $(RUN_FLAGS),$(addprefix $(BUILD)/fault/,powercut.so store_writer store_check deaf-sync/store_writer deaf-sync/store_check),fault-programs)
+tests: $(TEST_BIN) $(MOCK_KAFKA) $(if $(RUN_FLAGS),$(addprefix $(BUILD)/fault/,powercut.so store_writer store_check deaf-sync/store_writer deaf-sync/store_check),fault-programs)
 
 # What a compiler has to say of every source; nothing is made of them.
 WARN_SRC = $(wildcard $(addprefix tests/,unit/*.c property/*.c wire/*.c fault/*.c fuzz/*.c) examples/*.c)
@@ -57,7 +63,7 @@ python-if-possible: libs
 	@! tests/pytest --check || $(MAKE) --no-print-directory -s python
 
 # These wait most of their time, for clocks, time limits and each other: two of them run beside the rest.
-WAITING = $(addprefix tests/cli/test_,ack curve mqtt clock key_alerts connections http_history http_metrics http_server http_streams manual merge status) tests/fault/test_full_disk
+WAITING = $(addprefix tests/cli/test_,ack curve mqtt kafka clock key_alerts connections http_history http_metrics http_server http_streams manual merge status) tests/fault/test_full_disk
 # The long ones first: at the end no row waits for the other.
 LONG    = $(addprefix $(BUILD)/tests/,fault/test_flips property/test_key_alerts property/test_prior_hostile property/test_desk property/test_key_walks)
 RUN_ALL = $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $(TEST_BIN)
