@@ -40,6 +40,7 @@ struct solution {
     struct svi_dd *slow;                 /* [n (n + 1) / 2] factor in double double; NULL: `factor` serves */
     struct svi_dd *right, *v, *residual; /* [n] */
     double *step;                        /* [n] */
+    bool starved;                        /* no memory for `slow` */
 };
 
 static void solution_free(struct solution *s) {
@@ -224,9 +225,11 @@ static bool solution_refine(struct solution *s) {
 static bool solution_row_of(struct solution *s) {
     if (solution_refine(s))
         return true;
-    if (s->slow || s->n > SLOW_MAX || !(s->slow = svi_alloc_array(svi_sums_packed(s->n), sizeof *s->slow)))
+    if (s->slow || s->n > SLOW_MAX)
         return false;
-    return solution_factor_slow(s) && solution_refine(s);
+    s->slow = svi_alloc_array(svi_sums_packed(s->n), sizeof *s->slow);
+    s->starved = !s->slow;
+    return s->slow && solution_factor_slow(s) && solution_refine(s);
 }
 
 /* From the coordinates to raw units: W_j = v_j / s_j, b = v_0 - sum W_j c_j. */
@@ -263,6 +266,8 @@ svs_code svi_union_solve(const struct svi_union_sums *u, const struct svi_union_
         solution_right(&s, k, rows);
         good = solution_row_of(&s) && solution_store(&s, W + (size_t)k * (size_t)u->d, b + k);
     }
+    if (s.starved)
+        code = svi_fail_memory(err, "the solution for all parts");
     if (code == SVS_OK && !good)
         code = svi_fail(err, SVS_NUMERIC,
                         "the sums of the parts leave the range in which a model can be computed: a smaller C "
