@@ -142,6 +142,29 @@ static enum svi_merge_taken part_compare(const struct svi_part *p, const struct 
     return p->epoch != old->epoch || p->seq != old->seq ? SVI_TAKEN_NEW : SVI_TAKEN_OLD;
 }
 
+/* Two processes with one name cannot both count, and the samples of one would be missing without a word. A
+ * process that started earlier has ended when the next one begins; so records of an earlier one that go on,
+ * with numbers beyond all it had sent, are not late: it lives. */
+static void part_note_rival(struct svi_part *held, const struct svi_part *p) {
+    if (p->epoch == 0 || p->epoch >= held->epoch || p->record.part_epoch > held->record.part_epoch)
+        return;
+    const bool known = p->epoch == held->rival;
+    if (known && p->seq <= held->rival_seq)
+        return;
+    held->rivals = known ? held->rivals + 1 : 1;
+    held->rival = p->epoch;
+    held->rival_seq = p->seq;
+}
+
+/* What is known of a rival when record `p` replaces `old`: after a change of the process it is the former
+ * one. */
+static void part_follow(struct svi_part *p, const struct svi_part *old) {
+    const bool same = p->epoch == old->epoch;
+    p->rival = same ? old->rival : old->epoch;
+    p->rival_seq = same ? old->rival_seq : old->seq;
+    p->rivals = same || p->epoch == old->rival ? old->rivals : 0;
+}
+
 /* Is the name in a list with commas? */
 static bool name_listed(const char *list, const char *name) {
     const size_t n = strlen(name);
@@ -164,12 +187,7 @@ static svs_code merge_store(struct svi_merge *m, struct svi_part *p, struct svi_
     if (old) {
         p->dropped = old->dropped;
         p->reported = old->reported;
-        if (p->record.part_epoch == old->record.part_epoch) {
-            p->rival = old->rival;
-            p->rival_epoch = old->rival_epoch;
-            p->rival_seq = old->rival_seq;
-            p->rivals = old->rivals;
-        }
+        part_follow(p, old);
         p->why = old->why;
         part_free(old);
     } else {
@@ -187,35 +205,19 @@ static svs_code merge_store(struct svi_merge *m, struct svi_part *p, struct svi_
     return SVS_OK;
 }
 
-/* Late records of a process that has ended are few, and come to an end; those of one that lives follow each
- * other with rising numbers. Then two processes have one name, and the model lacks the samples of the older
- * one. */
-static void part_note_rival(struct svi_part *held, const struct svi_part *p) {
-    if (p->record.part_epoch >= held->record.part_epoch)
-        return;
-    const bool other = p->record.part_epoch != held->rival;
-    if (other || p->epoch > held->rival_epoch ||
-        (p->epoch == held->rival_epoch && p->seq > held->rival_seq)) {
-        held->rivals = other ? 1 : held->rivals + 1;
-        held->rival = p->record.part_epoch;
-        held->rival_epoch = p->epoch;
-        held->rival_seq = p->seq;
-    }
-}
-
 static svs_code merge_take(struct svi_merge *m, struct svi_part *p, const void *payload, size_t size,
                            enum svi_merge_taken *taken, svs_error *err) {
     SVI_TRY(svi_sums_decode(&p->record, payload, size, err));
     SVI_TRY(check_numbers(&p->record.sums, err));
     read_event(p, payload, size);
     struct svi_part *old = merge_find(m, p->record.part);
+    if (old)
+        part_note_rival(old, p);
     if (old && (*taken = part_compare(p, old)) != SVI_TAKEN_NEW) {
         if (*taken == SVI_TAKEN_AGAIN) {
             old->heard = fmax(old->heard, p->heard);
             old->epoch = p->epoch;
             old->seq = p->seq;
-        } else {
-            part_note_rival(old, p);
         }
         return SVS_OK;
     }

@@ -25,9 +25,9 @@ struct svi_part {
     double heard;           /* monotonic: when its last record arrived, a repeated one included */
     bool stale, dropped;
     int reported; /* for the caller: what it has reported of the part; 0 at the beginning */
-    /* Another process that sends records of the same part, which are older and go on: the last one, and how
-     * many there were. */
-    uint64_t rival, rival_epoch, rival_seq;
+    /* Another process that sends records of the same part: the epoch of its events, the last one, and how
+     * many have come since it should have ended. */
+    uint64_t rival, rival_seq;
     int rivals;
     svs_error why; /* why it is left out; code SVS_OK: it is joined */
     /* of the last solution, [record.sums.d] and [record.sums.classes]: places in the union; owned */

@@ -98,11 +98,10 @@ static void report_part(struct svi_merger_state *s, const struct svi_part *p) {
     svs_error err;
     svi_escape(name, sizeof name, p->record.part, strlen(p->record.part));
     if (svi_part_contested(p)) {
-        svi_fail(
-            &err, SVS_SETTING,
-            "two processes publish the part %.60s: the model has the samples of the younger one alone. Give "
-            "each a name of its own (setting merge.part)",
-            name);
+        svi_fail(&err, SVS_SETTING,
+                 "two processes publish the part %.60s: the model has the samples of one alone. Give "
+                 "each a name of its own (setting merge.part)",
+                 name);
         svi_merger_refuse(s, &err, NULL, 0);
     }
     if (svi_part_state(p) != SVI_PART_REFUSED) {

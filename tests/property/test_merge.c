@@ -262,6 +262,34 @@ static void test_later_event_at_the_same_offset(void **state) {
     svi_merge_clear(&m);
 }
 
+/* Two processes of one part differ from late records: of one that has ended nothing beyond its last comes. */
+static void test_two_processes_of_one_part(void **state) {
+    (void)state;
+    struct svi_merge m = {0};
+    struct svi_bytes b = {0};
+    svs_error err;
+    enum svi_merge_taken taken;
+    svi_merge_init(&m, &plain);
+    const struct {
+        uint64_t part_epoch, epoch, seq;
+        int64_t offset;
+        bool contested;
+    } step[] = {{1, 10, 5, 50, false}, {1, 20, 0, 60, false}, {1, 10, 3, 30, false}, {1, 10, 4, 40, false},
+                {1, 10, 5, 50, false}, {1, 20, 1, 70, false}, /* late ones of a process that was replaced */
+                {1, 10, 6, 80, false}, {1, 20, 2, 90, false}, {1, 10, 7, 95, false}, {1, 20, 3, 96, false},
+                {1, 10, 8, 97, true}, /* it lives, and both count in turn */
+                {2, 30, 0, 1, false}, /* another one takes over */
+                {1, 20, 4, 98, false}, {1, 20, 5, 99, false}, {1, 20, 6, 100, true}};
+    for (size_t i = 0; i < sizeof step / sizeof *step; i++) {
+        part_event(&b, "a", step[i].part_epoch, step[i].offset, step[i].epoch, step[i].seq, 1);
+        assert_int_equal(svi_merge_take(&m, b.data, b.size, 0, &taken, &err), SVS_OK);
+        if (svi_part_contested(m.part[0]) != step[i].contested)
+            fail_msg("step %zu", i);
+    }
+    svi_bytes_clear(&b);
+    svi_merge_clear(&m);
+}
+
 /* ---- joining by name */
 
 /* A part with named features that hold `n` rows of the given numbers; `schema` may be NULL. */
@@ -569,6 +597,7 @@ int main(void) {
         cmocka_unit_test(test_order_does_not_matter),
         cmocka_unit_test(test_drop_and_restore),
         cmocka_unit_test(test_later_event_at_the_same_offset),
+        cmocka_unit_test(test_two_processes_of_one_part),
         cmocka_unit_test(test_features_by_name),
         cmocka_unit_test(test_other_columns_are_refused),
         cmocka_unit_test(test_settings_must_agree),
