@@ -138,23 +138,26 @@ double svi_server_process_memory(int d) {
 
 /* Memory outside the engine: `share` of the size of its state (buffers of a checkpoint), plus `fixed` bytes.
  */
-static void server_surrounding_memory(const struct svi_settings *s, int d, double *share, double *fixed) {
+static void server_surrounding_memory(const struct svi_settings *s, int d, int classes, double *share,
+                                      double *fixed) {
     *share = *fixed = 0;
     if (s->state_dir[0])
         svi_write_ahead_memory(svi_intake_batch_memory(s), share, fixed);
-    *fixed += svi_intake_memory(s) + svi_server_process_memory(d);
+    *fixed += svi_intake_memory(s) + svi_server_process_memory(d) +
+              svi_sums_publisher_memory(s, d, s->task == SVS_REGRESS ? 0 : classes);
 }
 
 double svi_server_memory(const struct svi_settings *s, int d, int classes) {
     double share, fixed;
-    server_surrounding_memory(s, d, &share, &fixed);
+    server_surrounding_memory(s, d, classes, &share, &fixed);
     return svi_engine_memory(s, d, classes) + share * svi_engine_state_memory(s, d, classes) + fixed;
 }
 
 void svi_server_predict_memory(const struct svi_settings *s, svi_stream *stream, double queues) {
     double share, fixed;
+    const svi_engine *root = svi_stream_root(stream);
     /* The features are those of the stream so far: the prediction grows with them. */
-    server_surrounding_memory(s, svi_engine_features(svi_stream_root(stream)), &share, &fixed);
+    server_surrounding_memory(s, svi_engine_features(root), svi_engine_classes(root), &share, &fixed);
     svi_stream_set_kept_memory(stream, share, fixed + queues);
 }
 

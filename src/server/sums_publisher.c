@@ -20,6 +20,18 @@ void svi_sums_publisher_clear(struct svi_sums_publisher *p) {
     svi_bytes_clear(&p->pairs);
 }
 
+/* Copies of a record at the moment of its publication: the numbers, their encoded form, the payload in the
+ * publisher's buffer, in the queue and retained. Buffers double where they grow. */
+#define RECORD_COPIES 8
+#define RECORD_NAME   (2 * SVS_NAME_MAX)
+#define BLOCK_ROWS    256 /* rows of the pass over the window, with its squares */
+
+double svi_sums_publisher_memory(const struct svi_settings *s, int d, int classes) {
+    const double wide = d, numbers = (double)svi_sums_packed(d) + (3 + BLOCK_ROWS / RECORD_COPIES) * wide +
+                                     (double)classes * (wide + 1);
+    return s->publish_sums > 0 ? RECORD_COPIES * (numbers * sizeof(double) + wide * RECORD_NAME) : 0;
+}
+
 double svi_sums_publisher_wait(const struct svi_sums_publisher *p) {
     return p->settings->publish_sums > 0 ? p->due - svi_monotonic() : INFINITY;
 }

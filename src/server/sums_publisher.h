@@ -26,6 +26,9 @@ void svi_sums_publisher_begin(struct svi_sums_publisher *p, svi_stream *s,
                               const struct svi_settings *settings, const struct svi_run_log *log, double now);
 void svi_sums_publisher_clear(struct svi_sums_publisher *p); /* frees */
 
+/* Bytes at most, those of the publisher's buffers included. */
+double svi_sums_publisher_memory(const struct svi_settings *s, int d, int classes);
+
 /* Seconds until a record is due; INFINITY: publish.sums is 0. */
 double svi_sums_publisher_wait(const struct svi_sums_publisher *p);
 
