@@ -346,6 +346,7 @@ static int cmd_eval_run(const struct cli_args *a) {
     e.s.scores = cli_has(a, "plot") ? SVI_SCORES_ALL : SVI_SCORES_NONE; /* others would only cost time */
     e.s.publish_every = 0;
     e.s.publish_seconds = 0;
+    e.s.publish_sums = 0;
     if (!svi_settings_given(&e.s, svi_settings_row("alert.interval"))) /* reading times mean nothing here */
         e.s.alert_interval = SVI_FILE_INTERVAL;
     svi_arrival_clock_start(&e.clock);

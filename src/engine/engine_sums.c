@@ -65,13 +65,18 @@ svs_code svi_engine_sums(svi_engine *e, struct svi_sums *r, svs_error *err) {
     return svi_learner_sums(l, &r->sums, err);
 }
 
-/* Whatever changes the samples held or their weights changes the learner's version, but for a sample that
- * enters a model whose weights it leaves as they are: it is counted in `seen`. A late label or a removal of a
- * waiting sample changes neither, nor the record. */
+/* Counts of what enters and leaves besides the version: a sample may leave the weights as they are, and a
+ * rebuild may change the factors of classes. */
 uint64_t svi_engine_sums_mark(const svi_engine *e) {
+    svs_health h;
+    svs_learner_health(e->learner, &h);
     const uint64_t of[] = {e->epoch,
                            (uint64_t)e->kept[SVI_KEPT_SEEN],
                            svs_learner_version(e->learner),
+                           (uint64_t)h.learned,
+                           (uint64_t)h.held,
+                           (uint64_t)h.forgotten,
+                           (uint64_t)h.rebuilds,
                            (uint64_t)svs_learner_dimension(e->learner),
                            (uint64_t)svs_learner_class_count(e->learner),
                            svi_schema_changes(&e->schema),

@@ -105,6 +105,7 @@ static svs_code library_settle(struct svi_settings *s, double *interval, svs_err
     s->scores = SVI_SCORES_NONE;
     s->publish_every = 0;
     s->publish_seconds = 0;
+    s->publish_sums = 0;
     s->alert_interval = given ? s->alert_interval : SVI_FILE_INTERVAL;
     if (!svi_settings_given(s, svi_settings_row("keys.quota")))
         s->keys_quota = s->keys_max; /* all rows are of one source */

@@ -464,7 +464,7 @@ class AsyncStream(Connection):
         return Model.from_event((await self.command("model", key=key))["model"])
 
     async def publish(self, key: Union[None, int, str] = None) -> None:
-        """Model, bank and stats are published now."""
+        """Model, bank, stats and, with publish.sums, sums are published now."""
         await self.command("publish", key=key)
 
 

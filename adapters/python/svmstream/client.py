@@ -446,5 +446,5 @@ class Stream(Connection):
         return Model.from_event(self.command("model", key=key)["model"])
 
     def publish(self, key: Union[None, int, str] = None) -> None:
-        """Model, bank and stats are published now."""
+        """Model, bank, stats and, with publish.sums, sums are published now."""
         self.command("publish", key=key)
