@@ -317,10 +317,6 @@ static svs_code settings_check_merge(const struct svi_settings *s, svs_error *er
             "a merged model scores next to one linear model, which method %s does not have: set method "
             "alsvm, or merge.from none",
             svi_settings_word("method", s->method));
-    if (s->task == SVS_REGRESS)
-        return svi_fail(
-            err, SVS_SETTING,
-            "merge.from takes merged models of classes only: set task classify, or merge.from none");
     if (svi_settings_keyed(s))
         return svi_fail(err, SVS_SETTING,
                         "merge.from is for a stream with one model: leave out key, or set merge.from none");

@@ -90,7 +90,8 @@
     X(ACCURACY_ONLINE, accuracy_online, NUMBER, "share, 0 to 1",                                             \
       "accuracy of the online model over the last samples that both models scored, up to 1000")              \
     X(ACCURACY_REFIT, accuracy_refit, NUMBER, "share, 0 to 1",                                               \
-      "accuracy of the refit, or the merged model, over the same samples")                                   \
+      "accuracy of the refit, or the merged model, over the same samples; of values the share of "           \
+      "samples in which it was at least as close")                                                           \
     X(TREE_FITS, tree_fits, COUNT, "fits", "of boosted trees that were taken up (method auto)")              \
     X(TREE_WAITS, tree_waits, COUNT, "fits", "of these that were not ready in time: the stream waited")      \
     X(TREE_WAIT_SECONDS, tree_wait_seconds, NUMBER, "s", "that the stream waited for them in total")         \

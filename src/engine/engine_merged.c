@@ -240,14 +240,14 @@ enum svi_merged svi_engine_check_merged(const svi_engine *e, const void *bytes, 
  * of its own, of opposite signs. */
 static void merged_weights(const struct merged *q, int d, double *W, double *b) {
     const svs_model *m = q->m;
-    const bool pair = q->classes == 2;
+    const bool pair = q->classes == 2, values = m->task == SVS_REGRESS;
     for (int row = 0; row < svi_rows_of(q->classes); row++)
         b[row] = -1; /* of a class that the model lacks */
-    for (int k = 0; k < m->class_count; k++) {
+    for (int k = 0; k < (values ? 1 : m->class_count); k++) {
         if (pair && q->class[k] == 0) /* the other class has the row */
             continue;
-        const int row = pair ? 0 : q->class[k], from = m->rows == 1 ? 0 : k;
-        const double sign = m->rows == 1 && k == 0 ? -1 : 1;
+        const int row = pair || values ? 0 : q->class[k], from = m->rows == 1 ? 0 : k;
+        const double sign = m->rows == 1 && k == 0 && !values ? -1 : 1;
         b[row] = sign * m->b[from];
         for (int j = 0; j < m->d; j++)
             if (q->column[j] >= 0)

@@ -35,10 +35,11 @@ svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_setti
                                    .window = s->window};
     const bool merges = svi_settings_merges(s) && !svi_settings_keyed(s);
     /* A policy without refits stays OFF, and calls on it do nothing. */
-    if ((!merges && (!svi_settings_refits(s) || s->window == 0)) || s->task == SVS_REGRESS ||
+    if ((!merges && (!svi_settings_refits(s) || s->window == 0 || s->task == SVS_REGRESS)) ||
         s->method == SVI_METHOD_NONE || s->method == SVI_METHOD_AUTO)
         return SVS_OK;
     p->merges = merges;
+    p->values = s->task == SVS_REGRESS;
     p->next = SVI_COUNT_MAX; /* with merged models nothing falls due */
     p->next_time = INFINITY;
     p->hit_capacity = SVI_REFIT_POLICY_WINDOW;
@@ -155,6 +156,15 @@ void svi_refit_policy_free(struct svi_refit_policy *p) {
 
 /* ---- scores */
 
+/* Which of the two models was right: bit 0 the online model, bit 1 the refit. Of values, which was at least
+ * as close. */
+static inline uint8_t refit_policy_hits(const struct svi_refit_policy *p, const svs_step *step) {
+    if (!p->values)
+        return (uint8_t)((step->predicted == step->label) | (p->predicted == step->label) << 1);
+    const double online = fabs(step->scores[0] - step->target), merged = fabs(p->scores[0] - step->target);
+    return (uint8_t)((online <= merged) | (merged <= online) << 1);
+}
+
 void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message *m, svs_step *step) {
     /* No refit yet: the online model's step stays as it is. */
     if (!p->have)
@@ -166,9 +176,9 @@ void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message
     }
     svs_model_scores(&p->model, m->x, p->scores);
     p->predicted = svs_model_predict(&p->model, p->scores);
-    if (step->label >= 0) {
+    if (step->label >= 0 || (p->values && !isnan(step->target))) {
         /* Slide the window by one: subtract the bits that are overwritten, add the new ones. */
-        uint8_t now = (uint8_t)((step->predicted == step->label) | (p->predicted == step->label) << 1);
+        uint8_t now = refit_policy_hits(p, step);
         uint8_t *slot = &p->hits[p->hit_at];
         if (p->hit_count == p->hit_capacity) {
             p->online -= *slot & 1;
@@ -408,7 +418,7 @@ static svs_code refit_policy_put(struct svi_refit_policy *p, svs_learner *learne
     p->model = *m;
     /* Versions come from the learner: online models and refits share one sequence. */
     p->model.version = svi_learner_take_version(learner);
-    p->model.task = SVS_CLASSIFY;
+    p->model.task = p->values ? SVS_REGRESS : SVS_CLASSIFY;
     p->model.W = p->W;
     p->model.b = p->b;
     p->model.refit = true;
@@ -588,14 +598,14 @@ static void archive_figures(struct svi_archive *a, struct svi_refit_policy *p) {
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
     m->method = method < SVS_SOLVER_COUNT ? svs_solver_name((svs_solver)method) : NULL;
-    m->task = SVS_CLASSIFY;
+    m->task = p->values ? SVS_REGRESS : SVS_CLASSIFY;
     m->refit = method < SVS_SOLVER_COUNT;
 }
 
 static void archive_refit_model(struct svi_archive *a, struct svi_refit_policy *p) {
     svs_model *m = &p->model;
     svi_archive_int(a, "d", &m->d, 1, p->max_features);
-    svi_archive_int(a, "class count", &m->class_count, 2, p->max_classes);
+    svi_archive_int(a, "class count", &m->class_count, p->values ? 0 : 2, p->values ? 0 : p->max_classes);
     if (!svi_archive_ok(a))
         return;
     /* Rows follow from the classes, and the weights must be in the bytes before memory is allocated. */

@@ -36,6 +36,7 @@ struct svi_refit_policy {
     enum svi_refit_state state;
     struct svi_refit *job;       /* NULL where `merges` */
     bool merges;                 /* models come from a merger (merge.from): no refit runs */
+    bool values;                 /* task regress, of merged models only: the closer of the two is right */
     struct svi_merged_from from; /* the last one taken */
     int64_t merged;              /* number taken */
     int serve;                   /* enum svi_serve */

@@ -19,8 +19,8 @@ static bool verdict_no_better(struct svi_advantage a) {
 
 /* `priced`: class weights or costs make something other than accuracy the goal, so that accuracy is not held
  * against trivial baselines. */
-static void verdict_classes(const struct svi_standing *s, const struct svi_class_table *t,
-                            double accuracy, bool priced, FILE *to) {
+static void verdict_classes(const struct svi_standing *s, const struct svi_class_table *t, double accuracy,
+                            bool priced, FILE *to) {
     char label[LABEL_BYTES];
     const struct svi_advantage *c = &s->commonest, *before = &s->same;
     /* With a single class every answer is right: nothing to compare yet. */
@@ -64,8 +64,7 @@ static bool verdict_received(const struct svi_class_table *t, svs_value named) {
     return false;
 }
 
-static void verdict_named(const char *setting, svs_value named, const struct svi_class_table *t,
-                          FILE *to) {
+static void verdict_named(const char *setting, svs_value named, const struct svi_class_table *t, FILE *to) {
     char label[LABEL_BYTES];
     if (named.kind != SVS_NONE && !verdict_received(t, named))
         fprintf(to, "%s names %s, a class that never came\n", setting,
@@ -74,8 +73,7 @@ static void verdict_named(const char *setting, svs_value named, const struct svi
 
 /* Reports classes in settings that never occurred, probably typing mistakes. Only at the end: a class may
  * arrive at any time. */
-static void verdict_settings(const struct svi_settings *s, const struct svi_class_table *t,
-                             FILE *to) {
+static void verdict_settings(const struct svi_settings *s, const struct svi_class_table *t, FILE *to) {
     struct svi_class_weights weights;
     struct svi_decision_cost cost;
     svs_error err;
@@ -118,5 +116,6 @@ void svi_verdict_write(svi_stream *stream, double now, FILE *to) {
     /* Advice only if it is large and clear: more than two standard errors and more than a point. */
     if (!priced && s->serve == SVI_SERVE_ONLINE && svi_advantage_shows(standing.refit) &&
         standing.refit.by > POINT)
-        fprintf(to, "the refit is %.0f points ahead: --serve best\n", 100 * standing.refit.by);
+        fprintf(to, "the %s is %.0f points ahead: --serve best\n",
+                svi_settings_merges(s) ? "merged model" : "refit", 100 * standing.refit.by);
 }

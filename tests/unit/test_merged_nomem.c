@@ -52,7 +52,7 @@ static struct model make_model(uint64_t *random) {
 }
 
 static int rows_of(int classes) {
-    return classes == 2 ? 1 : classes;
+    return classes < 3 ? 1 : classes;
 }
 
 static void encode(const struct model *m, uint64_t version, struct svi_bytes *out) {
@@ -66,7 +66,7 @@ static void encode(const struct model *m, uint64_t version, struct svi_bytes *ou
     svi_put_uint(&p, "epoch", 1);
     svi_put_uint(&p, "version", version);
     svi_put_text(&p, "method", "merged");
-    svi_put_text(&p, "task", "classify");
+    svi_put_text(&p, "task", m->classes ? "classify" : "regress");
     svi_put_int(&p, "d", m->d);
     svi_pack_key(&p, "features");
     svi_pack_names(&p, features, m->d);
@@ -74,7 +74,7 @@ static void encode(const struct model *m, uint64_t version, struct svi_bytes *ou
     for (int k = 0; k < m->classes; k++)
         svi_pack_text(&p, labels[m->label[k]]);
     svi_put_doubles(&p, "W", m->W, (size_t)rows_of(m->classes) * (size_t)m->d);
-    if (m->classes == 2)
+    if (m->classes < 3)
         svi_put_real(&p, "b", m->b[0]);
     else
         svi_put_doubles(&p, "b", m->b, (size_t)m->classes);
@@ -207,6 +207,32 @@ static void test_ends(void **unused) {
     speaker_close(&f);
 }
 
+/* A regression: one row, no classes; kept like the others. */
+static void test_values(void **unused) {
+    (void)unused;
+    static const char *const regress[] = {"task",   "regress",    "novelty",    "none",  "alert.rules",
+                                          "none",   "merge.from", "ipc://none", "serve", "merged",
+                                          "window", "0",          NULL};
+    struct speaker f;
+    struct svi_bytes bytes = {0};
+    const struct model m = {2, 0, {1, 0}, {0}, {3, -2}, {0.5}};
+    speaker_open(&f, regress);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(say(&f, "{'x': {'a': %d, 'b': %d}, 'y': %d}", i, i * i, i), SVS_OK);
+    encode(&m, 1, &bytes);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(svi_engine_take_merged(svi_stream_root(f.e), bytes.data, bytes.size, NULL), SVS_OK);
+        assert_int_equal(say(&f, "{'x': {'a': 10, 'b': 100}, 'y': 280.4}"), SVS_OK);
+        assert_true(json_is_true(json_object_get(f.last[SVI_TOPIC_SCORE], "merged")));
+        assert_true(fabs(number(f.last[SVI_TOPIC_SCORE], "yhat") - 280.5) < 1e-9);
+        assert_true(stat(&f, "accuracy_refit") > stat(&f, "accuracy_online"));
+        speaker_take_up_again(&f);
+    }
+    assert_int_equal(stat(&f, "merged_models"), 1);
+    svi_bytes_clear(&bytes);
+    speaker_close(&f);
+}
+
 static void test_memory(void **unused) {
     (void)unused;
     const struct model first = {2, 2, {0, 1}, {1, 0}, {1, 2}, {0.5}};
@@ -248,6 +274,6 @@ static void test_memory(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_ends),
-                                       cmocka_unit_test(test_memory)};
+                                       cmocka_unit_test(test_values), cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
