@@ -63,6 +63,28 @@ expect "without it the model is good" "$folder/shards" '^merged model without si
 expect "and that of the two others, to the last bit" "$folder/shards" '^bit for bit the model of the two others$'
 expect "restored it is in again" "$folder/shards" '^restored, it is the model of all three again$'
 
+# Two workers over a log in Redis, of which one is killed.
+if PATH=$PATH:/usr/sbin command -v redis-server >/dev/null && [ -x "$built/../svmstream-redis" ]; then
+    "$examples/cluster.sh" >"$folder/cluster" 2>&1 </dev/null
+    status "the cluster ends well" $? "$folder/cluster"
+    sed '/killed/,$d' "$folder/cluster" | grep -oE '^  [0-3]: [^,]*' | cut -d: -f2 | sort -u | sed 's/^/owner/' >"$folder/before"
+    sed '1,/killed/d' "$folder/cluster" | grep -oE '^  [0-3]: [^,]*' | cut -d: -f2 | sort -u | sed 's/^/owner/' >"$folder/after"
+    n=$((n + 1))
+    if [ "$(grep -c owner "$folder/before") $(grep -c owner "$folder/after")" = "2 1" ] && grep -qFf "$folder/after" "$folder/before"; then
+        echo "ok $n - two owners, then the one that is left"
+    else
+        echo "not ok $n - two owners, then the one that is left"
+        sed 's/^/#   /' "$folder/cluster"
+        failed=1
+    fi
+    expect "each press has its model" "$folder/cluster" '^presses: 8$'
+    expect "the same one as without the kill" "$folder/cluster" '^their models are, bit for bit, those of a worker that nobody disturbed$'
+    expect "the partitions of a stream make one model" "$folder/cluster" '^one model of 4 partitions, on all rows: Accuracy = 7[4-7]'
+else
+    n=$((n + 1))
+    echo "ok $n - two workers over a log in Redis # SKIP not installed: redis-server, libhiredis-dev"
+fi
+
 # A published model, applied to raw rows.
 {
     echo machine,load,label
