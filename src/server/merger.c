@@ -47,7 +47,8 @@ struct merger {
     struct svi_bytes read;        /* of standard input: what is not taken yet */
     int64_t read_before;          /* bytes that were taken */
     bool rows;                    /* records come from standard input */
-    struct svi_request stopper;   /* the request `stop`, answered last */
+    const char *server_keys;    /* the setting curve.server: one key, or one for each address, with commas */
+    struct svi_request stopper; /* the request `stop`, answered last */
     bool stopped, stop, ended;
     double stats_at, mark_at; /* monotonic: when they were done last */
 };
@@ -279,6 +280,45 @@ static void merger_log(const struct merger *p, const char *what, const char *add
     fflush(p->hooks->log);
 }
 
+/* The i-th of the keys in a list with commas, and how many there are; *out: SVI_TEXT_MAX bytes. Keys have no
+ * commas. */
+static int merger_key_item(const char *list, int i, char *out) {
+    int count = 1;
+    *out = 0;
+    for (const char *at = list;; count++) {
+        const size_t length = strcspn(at, ",");
+        if (count - 1 == i)
+            snprintf(out, SVI_TEXT_MAX, "%.*s", (int)length, at);
+        if (!at[length])
+            return count;
+        at += length + 1;
+    }
+}
+
+/* Connects to address i, with its own key where each publisher has one: libzmq takes the keys of the socket
+ * as they are when it connects. */
+static svs_code merger_connect(struct merger *p, const struct svi_socket_plan *plan, int i, svs_error *err) {
+    char item[SVI_TEXT_MAX];
+    struct svi_identity id = p->access.identity;
+    svs_error why;
+    svs_code code = SVS_OK;
+    if (id.on && id.server_key[0]) {
+        const int count = merger_key_item(p->server_keys, i, item);
+        if (count > 1 && count != p->hooks->count)
+            code = svi_fail(
+                err, SVS_SETTING,
+                "curve.server has %d keys for %d addresses: give one for all, or one for each, in the same "
+                "order",
+                count, p->hooks->count);
+        else if (count > 1 && svi_key_resolve(item, id.server_key, &why) != SVS_OK)
+            code = svi_fail(err, SVS_SETTING, "curve.server, key %d: %s", i + 1, why.text);
+        else if (count > 1 && !svi_identity_connect(&id, p->sub))
+            code = svi_fail(err, SVS_IO, "no CURVE for address %d: %s", i + 1, zmq_strerror(zmq_errno()));
+    }
+    svi_identity_wipe(&id);
+    return code == SVS_OK ? svi_socket_attach(p->sub, plan, p->hooks->addresses[i], NULL, err) : code;
+}
+
 static svs_code merger_open_input(struct merger *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     const struct svi_socket_plan plan = {"in", ZMQ_SUB, false, merger_queue(s), 0, s->max_message, 0};
@@ -289,7 +329,7 @@ static svs_code merger_open_input(struct merger *p, svs_error *err) {
     if (zmq_setsockopt(p->sub, ZMQ_SUBSCRIBE, TOPIC, strlen(TOPIC)) != 0)
         return svi_fail(err, SVS_IO, "cannot subscribe to " TOPIC ": %s", zmq_strerror(zmq_errno()));
     for (int i = 0; i < p->hooks->count; i++) {
-        SVI_TRY(svi_socket_attach(p->sub, &plan, p->hooks->addresses[i], NULL, err));
+        SVI_TRY(merger_connect(p, &plan, i, err));
         merger_log(p, "from", p->hooks->addresses[i]);
     }
     return SVS_OK;
@@ -355,6 +395,8 @@ static void merger_settle(struct merger *p, const struct svi_settings *given) {
     p->rows = strcmp(p->hooks->addresses[0], "-") == 0;
     s->in_mode = SVI_IN_SUB;
     snprintf(s->in, sizeof s->in, "%s", p->hooks->addresses[0]);
+    p->server_keys = given->curve_server;
+    (void)merger_key_item(p->server_keys, 0, s->curve_server);
     if (!svi_settings_chosen(s, "max.message"))
         s->max_message = MIN_MESSAGE; /* the sums of 500 features take 1 MB, of 4,000 64 MB */
 }
