@@ -100,7 +100,7 @@ static int client_node(struct redis_client *r, const char *host, size_t length, 
 }
 
 void redis_client_open(struct redis_client *r, const struct redis_url *url, double timeout) {
-    *r = (struct redis_client){.url = url, .timeout = timeout, .refresh = 0};
+    *r = (struct redis_client){.url = url, .timeout = timeout, .began = svi_monotonic()};
     for (int i = 0; i < REDIS_SLOTS; i++)
         r->owner[i] = -1;
     client_node(r, url->host, strlen(url->host), url->port);
@@ -282,6 +282,7 @@ static void client_answer(void *user, struct redis_connection *c, struct redis_r
     const int kind = error ? client_trouble(error) : TROUBLES;
     int slot = -1, node;
     r->node[c->node].down = false;
+    r->reached = true;
     q->redirect = -1;
     if ((moved || (error && strncmp(error, "ASK ", 4) == 0)) &&
         (node = client_redirected(r, c, error, &slot)) >= 0) {
@@ -386,6 +387,12 @@ void redis_client_turn(struct redis_client *r, const zmq_pollitem_t *items, int 
     }
     client_pending(r, now);
     client_refresh(r, now);
+    if (!r->reached && !r->patient && !r->hopeless && now - r->began > r->timeout) {
+        r->hopeless = true;
+        redis_log("given up after %g s without an answer of Redis at %s:%d: is it running there, and is a "
+                  "firewall between?",
+                  r->timeout, r->url->host, r->url->port);
+    }
     /* What was routed now is begun at once. */
     for (int64_t i = 0; i < r->connections; i++)
         if ((r->connection[i]->waiting.first) &&

@@ -29,7 +29,8 @@ struct redis_client {
     int16_t owner[REDIS_SLOTS];           /* index of a node; -1: not known */
     bool cluster;                         /* the servers are nodes of a cluster */
     bool asked;                           /* for the table of slots, an answer is awaited */
-    bool answered;                        /* a server has answered once */
+    bool reached;                         /* a server has answered once, whatever it was */
+    bool answered;                        /* ... and carried a command out */
     int turn;                             /* questions so far: each goes to another server */
     double refresh;                       /* svi_monotonic: the table is asked for then; HUGE_VAL: not */
     struct redis_connection **connection; /* owned */
@@ -39,7 +40,9 @@ struct redis_client {
     const char *trouble;        /* kind of the present trouble; NULL: none */
     double troubled;            /* svi_monotonic: since then */
     int64_t reconnects, redirects, retries; /* counted */
-    bool hopeless;                          /* the log-in or a permission is refused, which was reported */
+    bool patient;  /* a server that cannot be reached is waited for, as long as it takes */
+    double began;  /* svi_monotonic */
+    bool hopeless; /* refused for good, or not to be reached, which was reported */
 };
 
 void redis_client_open(struct redis_client *r, const struct redis_url *url, double timeout);

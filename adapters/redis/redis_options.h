@@ -14,6 +14,7 @@ struct redis_options {
     const char *stream;
     int64_t count;  /* of partitions; 0: as it is */
     double timeout; /* seconds */
+    int64_t wait;   /* replicas; of a worker and feed */
     /* of a worker */
     const char *partitions, *folder, *program, *publish;
     unsigned topics;
@@ -24,7 +25,7 @@ struct redis_options {
     int argument_count;
     /* of feed */
     const char *column, *src;
-    int64_t batch, wait;
+    int64_t batch;
     bool packed, quiet;
     struct svi_settings settings;
     const char **path; /* owned */

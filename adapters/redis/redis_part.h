@@ -33,6 +33,7 @@ struct redis_shared {
     int64_t keep;    /* entries of :out */
     double save;     /* seconds between checkpoints */
     double lease;    /* seconds */
+    int64_t wait;    /* replicas that must have an entry before it is learned */
     bool trim;       /* the log below a stored checkpoint */
     void *context;   /* ZeroMQ's */
     /* Counted over all partitions. */

@@ -30,7 +30,12 @@ struct redis_part_reading {
     int64_t breaks;              /* of the client, when it was verified */
     int count;                   /* entries asked for at once */
     struct redis_entry *first, *last;
-    size_t bytes;       /* of these */
+    size_t bytes;                           /* of these */
+    struct redis_entry *fresh, *fresh_last; /* read, and not confirmed by the replicas yet */
+    size_t fresh_bytes;
+    char before[REDIS_ID_BYTES]; /* the cursor before these */
+    int64_t before_expected;
+    int64_t slow;       /* for redis_log_few */
     int64_t generation; /* of the process */
 };
 

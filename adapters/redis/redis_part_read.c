@@ -36,6 +36,10 @@ static void read_place(struct redis_part_reading *r, const char *at, size_t size
         strcpy(r->cursor, "0-0");
 }
 
+static int64_t read_breaks(const struct redis_part *p) {
+    return p->shared->client->reconnects + p->shared->client->redirects;
+}
+
 /* Order of two ids MS-SEQ. */
 static int read_compare(const char *a, const char *b) {
     char *end_a, *end_b;
@@ -45,18 +49,17 @@ static int read_compare(const char *a, const char *b) {
     return x != y ? (x < y ? -1 : 1) : k != l ? (k < l ? -1 : 1) : 0;
 }
 
-static void read_drop(struct redis_part_reading *r) {
+static void read_drop(struct redis_entry **first) {
     struct redis_entry *e;
-    while ((e = r->first)) {
-        r->first = e->next;
+    while ((e = *first)) {
+        *first = e->next;
         svi_free(e);
     }
-    r->last = NULL;
-    r->bytes = 0;
 }
 
 void redis_part_read_clear(struct redis_part *p) {
-    read_drop(&p->read);
+    read_drop(&p->read.first);
+    read_drop(&p->read.fresh);
     p->read = (struct redis_part_reading){.part = p, .expected = -1};
 }
 
@@ -114,7 +117,7 @@ static void read_verify(struct redis_part *p) {
     const struct redis_word words[] = {redis_text("EVAL"), redis_text(text), redis_text("2"), redis_text(in),
                                        redis_text(p->names.key[REDIS_KEY_SRC])};
     p->read.under_way = true;
-    p->read.breaks = p->shared->client->reconnects + p->shared->client->redirects;
+    p->read.breaks = read_breaks(p);
     redis_client_send(p->shared->client, REDIS_LANE_READ + p->number, in, words, 5, read_verified, &p->read);
 }
 
@@ -183,13 +186,71 @@ static void read_entry(struct redis_part *p, const redisReply *id, const redisRe
     entry->after = r->expected;
     entry->size = s->len;
     memcpy(entry->bytes, s->str, s->len);
-    if (r->last)
-        r->last->next = entry;
+    if (r->fresh)
+        r->fresh_last->next = entry;
     else
-        r->first = entry;
-    r->last = entry;
-    r->bytes += s->len;
-    p->shared->entries++;
+        r->fresh = entry;
+    r->fresh_last = entry;
+    r->fresh_bytes += s->len;
+}
+
+/* What was read may be learned. */
+static void read_accept(struct redis_part *p) {
+    struct redis_part_reading *r = &p->read;
+    if (!r->fresh)
+        return;
+    for (const struct redis_entry *e = r->fresh; e; e = e->next)
+        p->shared->entries++;
+    if (r->last)
+        r->last->next = r->fresh;
+    else
+        r->first = r->fresh;
+    r->last = r->fresh_last;
+    r->bytes += r->fresh_bytes;
+    r->fresh = r->fresh_last = NULL;
+    r->fresh_bytes = 0;
+}
+
+static void read_confirm(struct redis_part *p);
+
+static void read_confirmed(void *user, const redisReply *reply) {
+    struct redis_part_reading *r = user;
+    struct redis_part *p = r->part;
+    const int64_t got = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+    r->under_way = false;
+    if (r->breaks != read_breaks(p)) {
+        /* These entries may be of a primary that is gone: they are read again. */
+        read_drop(&r->fresh);
+        r->fresh_last = NULL;
+        r->fresh_bytes = 0;
+        strcpy(r->cursor, r->before);
+        r->expected = r->before_expected;
+    } else if (got < p->shared->wait) {
+        redis_log_few(++r->slow,
+                      "partition %d: %" PRId64 " of %" PRId64
+                      " replicas have confirmed what was read; waiting for them before it is learned",
+                      p->number, got, p->shared->wait);
+        read_confirm(p);
+    } else
+        read_accept(p);
+}
+
+static void read_renewed(void *user, const redisReply *reply) {
+    redis_part_lost(user, reply);
+}
+
+/* WAIT is about writes of its own connection: a renewal of the lease is one, behind the entries in the
+ * stream of replication. */
+static void read_confirm(struct redis_part *p) {
+    const int lane = REDIS_LANE_READ + p->number;
+    char ms[24], replicas[24];
+    snprintf(ms, sizeof ms, "%.0f", 1000 * p->shared->lease);
+    snprintf(replicas, sizeof replicas, "%" PRId64, p->shared->wait);
+    p->read.under_way = true;
+    redis_part_script(p, lane, REDIS_RENEW, NULL, 0, (struct redis_word[]){redis_text(ms)}, 1, read_renewed);
+    redis_client_send(p->shared->client, lane, p->names.key[REDIS_KEY_IN],
+                      (struct redis_word[]){redis_text("WAIT"), redis_text(replicas), redis_text(BLOCK_MS)},
+                      3, read_confirmed, &p->read);
 }
 
 /* [[key, [[id, [field, value ...]] ...]]], or nil after BLOCK_MS. */
@@ -203,14 +264,19 @@ static void read_done(void *user, const redisReply *reply) {
     }
     const redisReply *stream = reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->element[0] : NULL;
     const redisReply *rows = stream && stream->elements == 2 ? stream->element[1] : NULL;
-    const size_t before = r->bytes;
+    strcpy(r->before, r->cursor);
+    r->before_expected = r->expected;
     for (size_t i = 0; rows && i < rows->elements; i++)
         if (rows->element[i]->type == REDIS_REPLY_ARRAY && rows->element[i]->elements == 2)
             read_entry(p, rows->element[i]->element[0], rows->element[i]->element[1]);
     if (rows && rows->elements > 0) {
-        const size_t each = (r->bytes - before) / rows->elements + 1, fit = BYTES / 2 / each;
+        const size_t each = r->fresh_bytes / rows->elements + 1, fit = BYTES / 2 / each;
         r->count = fit < 1 ? 1 : fit > COUNT_MAX ? COUNT_MAX : (int)fit;
     }
+    if (r->fresh && p->shared->wait > 0)
+        read_confirm(p);
+    else
+        read_accept(p);
 }
 
 static void read_ask(struct redis_part *p) {
@@ -264,7 +330,7 @@ void redis_part_read_turn(struct redis_part *p) {
     while (read_give(p))
         ;
     /* A connection that was made again may be one to another server, whose log may be shorter. */
-    if (r->breaks != p->shared->client->reconnects + p->shared->client->redirects)
+    if (r->breaks != read_breaks(p))
         r->verified = false;
     if (p->state != REDIS_PART_RUNNING || r->under_way)
         return;

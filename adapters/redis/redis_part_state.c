@@ -46,12 +46,16 @@ static void state_start(struct redis_part *p) {
         .event = redis_part_out_event, .refused = redis_part_read_refused, .saved = redis_part_saved};
     const struct redis_shared *s = p->shared;
     const char **words = redis_need((size_t)s->argument_count + 5, sizeof *words);
+    char part[REDIS_NAME_BYTES + 16];
     svs_error err;
     int n = 0;
+    snprintf(part, sizeof part, "%.*s-%d", REDIS_NAME_BYTES, s->stream, p->number);
     for (; n < s->argument_count; n++)
         words[n] = s->arguments[n];
     words[n++] = "--stream";
     words[n++] = s->stream;
+    words[n++] = "--merge.part";
+    words[n++] = part;
     const struct partition_options o = {.program = s->program,
                                         .folder = s->folder,
                                         .partition = p->number,

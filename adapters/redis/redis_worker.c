@@ -148,9 +148,11 @@ int redis_worker_run(const struct redis_options *o) {
                                       .keep = o->keep,
                                       .save = o->save,
                                       .lease = o->lease,
+                                      .wait = o->wait,
                                       .trim = !o->keep_log,
                                       .context = context};
     redis_client_open(&w->client, &o->url, o->timeout);
+    w->client.patient = true; /* a service: Redis may be started later */
     if (context && redis_loop_open(&w->loop) == 0)
         code = worker_start(w, o);
     else if (!context)
