@@ -39,7 +39,7 @@ sanitized() {
 check "make install succeeds" install install
 root=$stage/opt/svm
 for file in bin/svmstream bin/svmstream-mqtt bin/svmstream-http lib/libsvmstream.a lib/libsvmstream.so lib/pkgconfig/svmstream.pc include/svmstream/svmstream.h \
-    bin/svmstream-mqtt bin/svmstream-http \
+    $(cd "$SVMSTREAM_BUILD" && ls -d svmstream-redis svmstream-kafka 2>/dev/null | sed "s,^,bin/,") \
     share/man/man1/svmstream.1 share/man/man7/svmstream-durability.7 share/bash-completion/completions/svmstream; do
     check "$file is there" test -s "$root/$file"
 done
