@@ -5,6 +5,8 @@
 #include "support/nomem.h"
 #include "support/problem.h"
 
+#include "engine/engine_internal.h"
+
 #define NAMES  6
 #define LABELS 5
 #define TRIALS 300
@@ -233,6 +235,45 @@ static void test_values(void **unused) {
     speaker_close(&f);
 }
 
+/* Bytes that somebody has changed: what the check lets through can be taken, and the stream learns on. */
+static void test_hostile(void **unused) {
+    (void)unused;
+    uint64_t random = 77;
+    struct speaker f;
+    struct svi_bytes bytes = {0};
+    int fits = 0, refused = 0;
+    speaker_open(&f, settings);
+    fill(&f, &random, 3, 3);
+    for (uint64_t i = 1; i <= 2000; i++) {
+        const struct model m = make_model(&random);
+        svs_error err;
+        encode(&m, i, &bytes);
+        for (int k = pick(&random, 4); k > 0; k--)
+            bytes.data[pick(&random, (int)bytes.size)] = (uint8_t)test_random(&random);
+        /* A block of exactly that size, so that a sanitizer sees every byte that is read behind it. */
+        const size_t size = pick(&random, 4) ? bytes.size : (size_t)pick(&random, (int)bytes.size) + 1;
+        void *exact = malloc(size);
+        memcpy(exact, bytes.data, size);
+        svi_engine *e = svi_stream_root(f.e);
+        err.text[0] = '\0';
+        const enum svi_merged what = svi_engine_check_merged(e, exact, size, &err);
+        const svs_code code = svi_engine_take_merged(e, exact, size, &err);
+        assert_true((code == SVS_OK) == (what != SVI_MERGED_REFUSED));
+        assert_true(code == SVS_OK || err.text[0]);
+        fits += what == SVI_MERGED_FITS;
+        refused += what == SVI_MERGED_REFUSED;
+        free(exact);
+        e->refit->from = (struct svi_merged_from){0}; /* the numbers may have been changed to the largest */
+        if (i % 50 == 0)
+            fill(&f, &random, 3, 3);
+    }
+    assert_true(fits > 200 && refused > 200);
+    speaker_take_up_again(&f);
+    fill(&f, &random, 3, 3);
+    svi_bytes_clear(&bytes);
+    speaker_close(&f);
+}
+
 static void test_memory(void **unused) {
     (void)unused;
     const struct model first = {2, 2, {0, 1}, {1, 0}, {1, 2}, {0.5}};
@@ -274,6 +315,7 @@ static void test_memory(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_ends),
-                                       cmocka_unit_test(test_values), cmocka_unit_test(test_memory)};
+                                       cmocka_unit_test(test_values), cmocka_unit_test(test_hostile),
+                                       cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
