@@ -33,7 +33,11 @@ double svi_sums_publisher_memory(const struct svi_settings *s, int d, int classe
 }
 
 double svi_sums_publisher_wait(const struct svi_sums_publisher *p) {
-    return p->settings->publish_sums > 0 ? p->due - svi_monotonic() : INFINITY;
+    const double interval = p->settings->publish_sums;
+    if (interval == 0)
+        return INFINITY;
+    /* A window that takes longer than the interval must not stop the stream: it has half of the time. */
+    return interval == p->interval ? p->at + fmax(interval, p->took) - svi_monotonic() : 0;
 }
 
 /* Makes the record of now, if the last one is not that. */
@@ -58,9 +62,11 @@ void svi_sums_publisher_publish(struct svi_sums_publisher *p, svi_publisher *to,
     svs_error err = {0};
     if (p->settings->publish_sums == 0)
         return;
+    const double from = svi_monotonic();
     const svs_code code = sums_make(p, &err);
-    /* From the end of the pass: a window that takes longer than the interval must not stop the stream. */
-    p->due = svi_monotonic() + p->settings->publish_sums;
+    p->at = svi_monotonic();
+    p->took = p->at - from;
+    p->interval = p->settings->publish_sums;
     if (code != SVS_OK) {
         if (svi_stream_seen(p->stream) > 0 && strcmp(p->trouble, err.text) != 0)
             svi_run_log_line(p->log, "sums: not published: %s\n", err.text);

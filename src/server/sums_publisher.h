@@ -14,7 +14,8 @@ struct svi_sums_publisher {
     const struct svi_settings *settings;
     const struct svi_run_log *log;
     uint64_t epoch, seq;
-    double due;                   /* monotonic: when the next record is published */
+    double at, took;              /* monotonic: end of the last publication, and seconds that it took */
+    double interval;              /* publish.sums then; another one holds at once */
     uint64_t mark;                /* of the stream when `pairs` was made */
     struct svi_bytes pairs;       /* of the last record; empty: none yet */
     size_t count;                 /* their number */
