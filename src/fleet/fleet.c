@@ -699,6 +699,7 @@ static const struct svi_stream_section fleet_sections[] = {
     {"shared desk", true, false, fleet_archive_share, fleet_shares_budget},
     {"alert groups", true, false, fleet_archive_groups, NULL},
     {"keys", true, false, svi_fleet_archive, NULL},
+    {"merged prior", true, false, svi_fleet_merged_archive, svi_fleet_merged_known},
     {"key prior", true, false, svi_fleet_prior_archive, fleet_has_prior},
     {"key sums", false, false, svi_fleet_sums_archive, fleet_has_sums},
     {"key bank", true, false, svi_fleet_shared_archive, fleet_has_shared},
@@ -727,6 +728,7 @@ static void fleet_clear(svi_stream *s) {
     svi_fleet_kept_clear(f);
     svi_fleet_prior_free(f);
     svi_fleet_sums_free(f);
+    svi_fleet_merged_free(f);
     svi_fleet_shared_free(f);
     svi_free(f->guest);
     svi_free(f->folder);

@@ -38,6 +38,11 @@ int svi_keys_features(const struct svi_settings *s);
 /* How many of `keys` keys may be in memory. */
 int64_t svi_keys_in_memory(const struct svi_settings *s, const struct svi_keys_memory *m, int64_t keys);
 
+/* Takes a merged prior (merge/prior_record.h), with which keys begin from now on; a recorded step of the
+ * stream. Codes of svi_prior_record_decode; SVS_UNAVAILABLE: a stream without keys, or without key.prior;
+ * then nothing has changed. */
+svs_code svi_fleet_merged_take(svi_stream *s, const void *map, size_t size, svs_error *err);
+
 /* ---- states of keys in files next to the checkpoints */
 
 /* svi_stream_save in steps, for a stream with keys. svi_stream_keep_keys: their states are kept in files of

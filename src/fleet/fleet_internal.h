@@ -268,6 +268,7 @@ struct svi_fleet {
     struct svi_fleet_kept kept;
     struct svi_fleet_prior *prior;   /* NULL: off */
     struct svi_fleet_sums *sums;     /* NULL: off */
+    struct svi_fleet_merged *merged; /* NULL: none has come */
     struct svi_fleet_shared *shared; /* NULL: off */
     struct svi_key_entry *guest; /* entry for the engine of no key (svi_stream_verbs.guest); NULL: none yet */
     struct svi_key_entry *silent;       /* the key that was silent longest when last determined; */
@@ -484,6 +485,13 @@ void svi_fleet_prior_couple(struct svi_fleet *f);
 void svi_fleet_prior_out(const struct svi_fleet *f, int64_t *keys, int64_t *rows);
 void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s);
 
+/* Makes the newest prior again, of the sums as of the last coupling. SVS_NO_MEMORY: it stays. */
+svs_code svi_fleet_prior_again(struct svi_fleet *f, svs_error *err);
+
+/* The sums and bounds of the last coupling, for a sums record; *keys: that hold samples. */
+const struct svi_prior_sums *svi_fleet_prior_sums(const struct svi_fleet *f,
+                                                  const struct svi_prior_bounds **bounds, int64_t *keys);
+
 /* The prior of the last coupling; NULL: none. */
 const struct svi_prior *svi_fleet_prior_newest(const struct svi_fleet *f);
 
@@ -504,6 +512,21 @@ svs_code svi_fleet_sums_join(struct svi_fleet *f, const struct svi_key_entry *en
 svs_code svi_fleet_sums_record(struct svi_fleet *f, struct svi_sums *r, svs_error *err);
 void svi_fleet_sums_renew(struct svi_fleet *f); /* notes that keys hold rows that are not counted */
 void svi_fleet_sums_archive(struct svi_archive *a, svi_stream *s);
+
+/* ---- fleet_merged.c: what the keys of all machines hold */
+
+struct svi_fleet_merged;
+
+void svi_fleet_merged_free(struct svi_fleet *f);
+bool svi_fleet_merged_known(const svi_stream *s);        /* has a record come? */
+bool svi_fleet_merged_taken(const struct svi_fleet *f); /* do new keys take it? */
+
+/* *made: the prior of the keys here (NULL: none), made of these sums and bounds. Replaces it by the merged
+ * one, if there is one that agrees with it. SVS_NO_MEMORY: *made stays. */
+svs_code svi_fleet_merged_make(struct svi_fleet *f, const struct svi_prior_sums *own_sums,
+                               const struct svi_prior_bounds *own_bounds, struct svi_prior **made,
+                               uint64_t number, svs_error *err);
+void svi_fleet_merged_archive(struct svi_archive *a, svi_stream *s);
 
 /* ---- fleet_shared.c: the bank of all keys */
 

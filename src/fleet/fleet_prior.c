@@ -24,6 +24,7 @@ struct svi_fleet_prior {
     struct svi_prior_bounds bounds;                       /* as of the last coupling */
     struct svi_prior *newest;                             /* NULL: nothing is held */
     uint16_t up[SVI_FLEET_PARTS][SVI_PRIOR_FEATURES + 1]; /* svi_prior_sums_map */
+    uint64_t number;                                      /* of the newest prior */
     int64_t keys_out;                                     /* that do not enter, as of the last coupling */
     bool renew;                                           /* the sums are to be made again */
 };
@@ -206,10 +207,23 @@ static svs_code prior_renew(struct svi_fleet *f) {
     return code;
 }
 
+/* Keys that have a prior of the same number share one: a merged prior that comes between couplings makes
+ * another of the same element. */
+static uint64_t prior_next(const struct svi_fleet *f) {
+    const uint64_t taken = (uint64_t)f->taken;
+    return taken > f->prior->number ? taken : f->prior->number + 1;
+}
+
 static svs_code prior_make(struct svi_fleet *f, struct svi_prior **made) {
     struct svi_fleet_prior *p = f->prior;
     svi_prior_release(made);
-    return svi_prior_make(&p->all, &p->bounds, (uint64_t)f->taken, made, NULL);
+    return svi_prior_make(&p->all, &p->bounds, prior_next(f), made, NULL);
+}
+
+static void prior_replace(struct svi_fleet_prior *p, struct svi_prior *made) {
+    svi_prior_release(&p->newest);
+    p->newest = made;
+    p->number = made ? made->number : p->number;
 }
 
 /* Four steps. The parts are gathered and the bounds made; a prior is made by them, because judging needs
@@ -238,13 +252,36 @@ void svi_fleet_prior_couple(struct svi_fleet *f) {
     struct svi_prior *made = NULL;
     if (!p || !prior_is_due(f) || !(p->renew || prior_touched(p)))
         return;
-    if (prior_couple(f, &made) != SVS_OK) {
+    svs_code code = prior_couple(f, &made);
+    if (code == SVS_OK)
+        code = svi_fleet_merged_make(f, &p->all, &p->bounds, &made, prior_next(f), NULL);
+    if (code != SVS_OK) {
         f->stream.root->out_of_memory = true;
         svi_prior_release(&made);
         return;
     }
-    svi_prior_release(&p->newest);
-    p->newest = made;
+    prior_replace(p, made);
+}
+
+svs_code svi_fleet_prior_again(struct svi_fleet *f, svs_error *err) {
+    struct svi_fleet_prior *p = f->prior;
+    struct svi_prior *made = NULL;
+    SVI_TRY(svi_prior_make(&p->all, &p->bounds, prior_next(f), &made, err));
+    const svs_code code = svi_fleet_merged_make(f, &p->all, &p->bounds, &made, prior_next(f), err);
+    if (code == SVS_OK)
+        prior_replace(p, made);
+    else
+        svi_prior_release(&made);
+    return code;
+}
+
+const struct svi_prior_sums *svi_fleet_prior_sums(const struct svi_fleet *f,
+                                                  const struct svi_prior_bounds **bounds, int64_t *keys) {
+    *keys = 0;
+    for (struct svi_key_entry *n = svi_key_table_first(f->table); n; n = n->after)
+        *keys += n->common.weight > 0;
+    *bounds = &f->prior->bounds;
+    return &f->prior->all;
 }
 
 void svi_fleet_prior_out(const struct svi_fleet *f, int64_t *keys, int64_t *rows) {
@@ -260,14 +297,15 @@ void svi_fleet_prior_out(const struct svi_fleet *f, int64_t *keys, int64_t *rows
 void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s) {
     struct svi_fleet *f = svi_fleet_of(s);
     struct svi_fleet_prior *p = f->prior;
-    uint64_t number = p->newest ? p->newest->number : 0;
-    svi_archive_uint64(a, "number", &number);
+    svi_archive_uint64(a, "number", &p->number);
     svi_archive_bool(a, "renew", &p->renew);
     svi_archive_int64(a, "keys out", &p->keys_out, 0, INT64_MAX / 4);
     svi_prior_bounds_archive(a, &p->bounds);
     svi_prior_sums_archive(a, &p->all);
     for (int i = 0; i < SVI_FLEET_PARTS && svi_archive_ok(a); i++)
         svi_prior_sums_archive(a, &p->part[i]);
-    if (svi_archive_loading(a) && svi_archive_ok(a))
-        svi_prior_make(&p->all, &p->bounds, number, &p->newest, a->err);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a) ||
+        svi_prior_make(&p->all, &p->bounds, p->number, &p->newest, a->err) != SVS_OK)
+        return;
+    svi_fleet_merged_make(f, &p->all, &p->bounds, &p->newest, p->number, a->err);
 }

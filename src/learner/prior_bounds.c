@@ -247,6 +247,16 @@ void svi_prior_bounds_archive(struct svi_archive *a, struct svi_prior_bounds *b)
     svi_arrays_archive(a, &bounds_arrays, b, &n, &n);
 }
 
+svs_code svi_prior_bounds_unknown(struct svi_prior_bounds *b, int n, svs_error *err) {
+    const int32_t dims = n;
+    *b = (struct svi_prior_bounds){.weight = INFINITY};
+    SVI_TRY(svi_arrays_alloc(&bounds_arrays, b, &dims, err));
+    b->n = n;
+    for (int j = 0; j < n; j++)
+        b->usual[j] = b->apart[j] = INFINITY;
+    return SVS_OK;
+}
+
 void svi_prior_bounds_clear(struct svi_prior_bounds *b) {
     svi_arrays_free(&bounds_arrays, b);
     *b = (struct svi_prior_bounds){0};

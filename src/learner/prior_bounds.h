@@ -78,6 +78,8 @@ bool svi_prior_outdated(const struct svi_prior_bounds *b, const struct svi_prior
 /* Computes the bounds of `count` keys, with `up` for each. SVS_NO_MEMORY: nothing was made. */
 svs_code svi_prior_bounds_make(struct svi_prior_bounds *b, int n, const struct svi_prior_key *const *key,
                                const uint16_t *const *up, int64_t count, svs_error *err);
+/* Bounds of n coordinates of which nothing is known. SVS_NO_MEMORY: none were made. */
+svs_code svi_prior_bounds_unknown(struct svi_prior_bounds *b, int n, svs_error *err);
 void svi_prior_bounds_clear(struct svi_prior_bounds *b);
 void svi_prior_bounds_archive(struct svi_archive *a, struct svi_prior_bounds *b); /* into one without */
 

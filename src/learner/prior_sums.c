@@ -156,6 +156,20 @@ svs_code svi_prior_sums_label(struct svi_prior_sums *s, svs_value label, int gue
     return SVS_OK;
 }
 
+struct svi_prior_row svi_prior_sums_products(const struct svi_prior_sums *s, int i) {
+    return (struct svi_prior_row){s->high + sums_row(i), s->low + sums_row(i)};
+}
+
+struct svi_prior_row svi_prior_sums_of_label(const struct svi_prior_sums *s, int k) {
+    const size_t at = (size_t)k * (size_t)s->capacity;
+    return (struct svi_prior_row){s->by_label + at, s->by_low + at};
+}
+
+struct svi_prior_row svi_prior_sums_of_keys(const struct svi_prior_sums *s, int k) {
+    const size_t at = (size_t)k * (size_t)s->capacity;
+    return (struct svi_prior_row){s->by_key + at, s->by_key_low + at};
+}
+
 struct svi_dd svi_prior_sums_at(const struct svi_prior_sums *s, int i, int j) {
     const size_t at = sums_row(i) + (size_t)j;
     return svi_two_sum(s->high[at], s->low[at]);

@@ -85,6 +85,15 @@ bool svi_prior_sums_add_plain(struct svi_prior_sums *s, const struct svi_kernels
 /* Counts a held sample that is excluded (sign 1), or its removal (-1). */
 void svi_prior_sums_leave_out(struct svi_prior_sums *s, int sign);
 
+/* Row i of the products (i + 1 values), row k of a label's sums, row k of what is counted by key (n values
+ * each), as high and low parts; of sums with capacity for their coordinates. */
+struct svi_prior_row {
+    double *high, *low;
+};
+struct svi_prior_row svi_prior_sums_products(const struct svi_prior_sums *s, int i);
+struct svi_prior_row svi_prior_sums_of_label(const struct svi_prior_sums *s, int k);
+struct svi_prior_row svi_prior_sums_of_keys(const struct svi_prior_sums *s, int k);
+
 /* sum s x_i x_j, j <= i. */
 struct svi_dd svi_prior_sums_at(const struct svi_prior_sums *s, int i, int j);
 
