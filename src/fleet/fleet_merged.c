@@ -137,7 +137,7 @@ static svs_code merged_make(const struct svi_fleet *f, const struct svi_prior_su
     if (code == SVS_OK && *made)
         merged_levels(*made, own, own_bounds);
     if (code == SVS_OK && *made)
-        code = svi_prior_judge(*made, own, &f->merged->verdict, err);
+        code = svi_prior_assess(*made, own, &f->merged->verdict, err);
     svi_prior_bounds_clear(&bounds);
     svi_prior_sums_clear(&sums);
     return code;

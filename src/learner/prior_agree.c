@@ -9,7 +9,7 @@
  * A feature whose spread is many times that of the keys here would outweigh what a new key learns itself, by
  * the square: such a prior is refused whatever its model says.
  *
- * Read svi_prior_judge first. */
+ * Read svi_prior_assess first. */
 #include "learner/prior_agree.h"
 
 #include <math.h>
@@ -144,8 +144,8 @@ static bool agree_spreads(const struct svi_prior *other, const struct svi_prior 
     return true;
 }
 
-svs_code svi_prior_judge(const struct svi_prior *other, const struct svi_prior *own,
-                         enum svi_prior_verdict *verdict, svs_error *err) {
+svs_code svi_prior_assess(const struct svi_prior *other, const struct svi_prior *own,
+                          enum svi_prior_verdict *verdict, svs_error *err) {
     struct agree_memory m;
     SVI_TRY(agree_alloc(&m, other->d, err));
     const double typical =

@@ -20,7 +20,7 @@ enum svi_prior_verdict {
 svs_code svi_prior_sound(const struct svi_prior *p, bool *sound, svs_error *err);
 
 /* Judges `other` by `own` and the bounds of its keys; own NULL: only whether it is sound. SVS_NO_MEMORY. */
-svs_code svi_prior_judge(const struct svi_prior *other, const struct svi_prior *own,
+svs_code svi_prior_assess(const struct svi_prior *other, const struct svi_prior *own,
                          enum svi_prior_verdict *verdict, svs_error *err);
 
 #endif

@@ -3,7 +3,7 @@
  * In four steps, always in the order of the names: the records are read, and each is made a prior, whose
  * matrix must be that of samples (judged_read). A part then has traits, as a key has: the spread and the
  * level of each feature, its weight, its number of keys; what is typical of them are medians over parts
- * (typical_make). From these follows the factor of each part (judge_part), and what it may say of levels. At
+ * (typical_make). From these follows the factor of each part (weigh_part), and what it may say of levels. At
  * last the sums are added up, and the bounds of the result are the medians of those of the parts: so a part
  * that claims bounds without end moves them by one rank.
  *
@@ -23,9 +23,9 @@
 #include "learner/prior_agree.h"
 #include "merge/prior_record.h"
 
-#define NORMAL       1.4826 /* of a normal law: the deviation over the median distance from the median */
-#define LEVELS       3 /* typical distances between levels, and spreads, beyond which one does not count */
-#define LEAST_FACTOR (1.0 / 4096)
+#define NORMAL     1.4826 /* of a normal law: the deviation over the median distance from the median */
+#define LEVELS     3      /* typical distances between levels, and spreads, beyond which one does not count */
+#define MIN_FACTOR (1.0 / 4096)
 
 /* A part at work. */
 struct judged_part {
@@ -169,7 +169,7 @@ static bool number_keys(const struct judged *j, const struct judged_part *p, int
     return *v > 0;
 }
 
-static bool bound_usual(const struct judged *j, const struct judged_part *p, int at, double *v) {
+static bool bound_spread(const struct judged *j, const struct judged_part *p, int at, double *v) {
     const uint16_t i = at > 0 ? judged_feature(j, p, at) : 0;
     *v = i == SVI_PRIOR_NONE ? INFINITY : p->r.bounds.usual[at > 0 ? i + 1 : 0];
     return *v > 0 && *v < INFINITY;
@@ -236,7 +236,7 @@ static svs_code typical_make(struct judged *j, svs_error *err) {
 
 /* ---- verdicts */
 
-static void judge_part(const struct judged *j, struct judged_part *p) {
+static void weigh_part(const struct judged *j, struct judged_part *p) {
     double excess = 0, v, keys = 0;
     if (!p->p)
         return;
@@ -255,13 +255,13 @@ static void judge_part(const struct judged *j, struct judged_part *p) {
     }
     number_keys(j, p, 0, &keys);
     p->weight = p->of->factor * p->p->total;
-    while (p->factor * keys > SVI_PRIOR_MAX_KEY_WEIGHT * j->typical_keys && p->factor > LEAST_FACTOR)
+    while (p->factor * keys > SVI_PRIOR_MAX_KEY_WEIGHT * j->typical_keys && p->factor > MIN_FACTOR)
         p->factor /= 4;
     p->keys = p->factor * keys;
 }
 
 /* No part outweighs all others together: which of two is right is for neither of them to say. */
-static void judge_largest(struct judged *j) {
+static void limit_largest(struct judged *j) {
     double weight = 0, keys = 0;
     int count = 0;
     for (int i = 0; i < j->count; i++)
@@ -304,7 +304,7 @@ static svs_code judged_bounds(const struct judged *j, const struct svi_prior_sum
         double usual, middle, scatter, apart;
         const int at =
             i == 0 ? 0 : svi_prior_find(j->all.identity + 1, j->all.n - 1, sums->identity[i], i - 1) + 1;
-        if (judged_median(j, bound_usual, at, &usual, NULL) > 0)
+        if (judged_median(j, bound_spread, at, &usual, NULL) > 0)
             b->usual[i] = usual;
         if (judged_median(j, bound_middle, at, &middle, &scatter) == 0 ||
             judged_median(j, bound_apart, at, &apart, NULL) == 0)
@@ -338,9 +338,9 @@ svs_code svi_prior_merge(struct svi_prior_part *parts, int count, bool regress, 
     if (code == SVS_OK)
         code = typical_make(&j, err);
     for (int i = 0; i < count && code == SVS_OK; i++)
-        judge_part(&j, &j.part[i]);
+        weigh_part(&j, &j.part[i]);
     if (code == SVS_OK)
-        judge_largest(&j);
+        limit_largest(&j);
     if (code == SVS_OK)
         code = judged_add_up(&j, &merged, err);
     if (code == SVS_OK && !merged.sums.touched)
