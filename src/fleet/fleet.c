@@ -373,6 +373,8 @@ static void fleet_count(struct svi_fleet *f) {
      * keys back into memory. */
     svi_workers_settle(f);
     svi_fleet_prior_couple(f);
+    if (f->sums && f->stream.root->s->publish_sums == 0) /* a setting that changes while it runs */
+        svi_fleet_sums_keep(f, false, NULL);
     svi_fleet_shared_couple(f);
     svi_fleet_share_out(f);
     svi_fleet_evict(f);
@@ -789,5 +791,6 @@ svs_code svi_fleet_begin(svi_stream *s, struct svi_shared_settings *shared,
      * empty. */
     svi_fleet_note(s, SVI_NOTE_CONFIG, 0, 0);
     SVI_TRY(svi_fleet_shared_new(f, err));
-    return svi_fleet_prior_new(f, err);
+    SVI_TRY(svi_fleet_prior_new(f, err));
+    return svi_fleet_sums_keep(f, s->root->s->publish_sums > 0, err);
 }

@@ -507,9 +507,12 @@ void svi_fleet_sums_free(struct svi_fleet *f);
 svs_code svi_fleet_sums_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e,
                              svs_error *err);
 
-/* Fills in the numbers, features and classes of a record; names and labels are valid until the next call.
- * SVS_LIMIT, SVS_UNAVAILABLE, and codes of svi_fleet_return: they cannot be published now. */
+/* numbers: of the rows that all keys hold; keeping must have begun. record: makes the record, and begins to
+ * keep sums if they are not kept; names and labels are valid until the next call. mark: changes with it.
+ * SVS_LIMIT, SVS_UNAVAILABLE, and codes of svi_fleet_return: it cannot be made now. */
+svs_code svi_fleet_sums_numbers(struct svi_fleet *f, struct svi_window_sums *out, svs_error *err);
 svs_code svi_fleet_sums_record(struct svi_fleet *f, struct svi_sums *r, svs_error *err);
+uint64_t svi_fleet_sums_mark(struct svi_fleet *f);
 void svi_fleet_sums_renew(struct svi_fleet *f); /* notes that keys hold rows that are not counted */
 void svi_fleet_sums_archive(struct svi_archive *a, svi_stream *s);
 

@@ -16,8 +16,10 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fnv.h"
 #include "fleet/fleet_internal.h"
 #include "learner/learner_prior.h"
+#include "merge/prior_record.h"
 
 /* A sum has some 31 digits of the largest that was ever in it. Where a row that has left was larger than the
  * variance by this factor, the digits of the variance that a double shows are no longer all right. */
@@ -25,9 +27,11 @@
 
 struct svi_fleet_sums {
     struct svi_plain_sums part[SVI_FLEET_PARTS], all;
-    bool renew;        /* they are to be made again */
-    const char **name; /* of features, and ... */
-    int32_t *unscaled; /* ... the unscaled ones: of the record made last; `capacity` each */
+    uint64_t version;       /* rises with each change of the sums that was seen */
+    struct svi_bytes prior; /* of the record made last */
+    bool renew;             /* they are to be made again */
+    const char **name;      /* of features, and ... */
+    int32_t *unscaled;      /* ... the unscaled ones: of the record made last; `capacity` each */
     int capacity;
 };
 
@@ -38,6 +42,7 @@ static void sums_free(struct svi_fleet_sums **p) {
     for (int i = 0; i < SVI_FLEET_PARTS; i++)
         svi_plain_sums_clear(&s->part[i]);
     svi_plain_sums_clear(&s->all);
+    svi_bytes_clear(&s->prior);
     svi_free(s->name);
     svi_free(s->unscaled);
     svi_free(s);
@@ -199,19 +204,100 @@ static svs_code record_is_whole(const struct svi_fleet_sums *s, svs_error *err) 
     return SVS_OK;
 }
 
-svs_code svi_fleet_sums_record(struct svi_fleet *f, struct svi_sums *r, svs_error *err) {
+/* The engine that says what all keys have in common: that of the last sample, or of any key. */
+static svi_engine *record_engine(struct svi_fleet *f, svs_error *err) {
+    const struct svi_engine *latest = svi_fleet_latest(&f->stream);
+    struct svi_key_entry *n = svi_key_table_first(f->table);
+    for (; n && (latest ? n->engine != latest : n->common.weight == 0);)
+        n = n->after;
+    if (!n) {
+        svi_fail(err, SVS_UNAVAILABLE, "no key holds a sample yet");
+        return NULL;
+    }
+    return n->engine || svi_fleet_return(f, n, err) == SVS_OK ? n->engine : NULL;
+}
+
+/* The schema of one key describes the columns of all only if they are the same. */
+static void record_schema(struct svi_sums *r, int d, const struct svi_fleet_sums *s) {
+    bool same = d == s->all.sums.n - 1;
+    for (int j = 0; same && r->features && j < d; j++)
+        same = s->name[j] && strcmp(s->name[j], r->features[j]) == 0;
+    r->schema = same ? r->schema : NULL;
+    r->schema_size = same ? r->schema_size : 0;
+}
+
+static void record_unscaled(struct svi_fleet_sums *s, struct svi_sums *r) {
+    r->unscaled = s->unscaled;
+    r->unscaled_count = 0;
+    for (int j = 1; j < s->all.sums.n; j++)
+        if (j < s->all.capacity && s->all.unscaled[j])
+            s->unscaled[r->unscaled_count++] = j - 1;
+}
+
+/* Of the last coupling: it is a part of what is learned, and must not be moved on by a publication. */
+static svs_code record_prior(struct svi_fleet *f, struct svi_sums *r, svs_error *err) {
     struct svi_fleet_sums *s = f->sums;
-    int named;
+    const struct svi_prior_bounds *bounds;
+    int64_t keys;
+    const struct svi_prior_sums *sums = svi_fleet_prior_sums(f, &bounds, &keys);
+    s->prior.size = 0;
+    if (!sums->touched)
+        return SVS_OK;
+    SVI_TRY(svi_prior_record_encode(sums, bounds, keys, &s->prior, err));
+    r->prior = s->prior.data;
+    r->prior_size = s->prior.size;
+    return SVS_OK;
+}
+
+svs_code svi_fleet_sums_numbers(struct svi_fleet *f, struct svi_window_sums *out, svs_error *err) {
+    struct svi_fleet_sums *s = f->sums;
     svi_workers_settle(f);
     SVI_TRY(s->renew ? SVS_OK : sums_gather(s, err));
     if (s->renew || sums_worn(&s->all))
         SVI_TRY(sums_renew(f, err));
     SVI_TRY(record_is_whole(s, err));
-    SVI_TRY(record_names(s, &named, err));
-    SVI_TRY(svi_plain_sums_window(&s->all, &r->sums, err));
+    return svi_plain_sums_window(&s->all, out, err);
+}
+
+svs_code svi_fleet_sums_record(struct svi_fleet *f, struct svi_sums *r, svs_error *err) {
+    struct svi_window_sums sums = {0};
+    int named;
+    SVI_TRY(svi_fleet_sums_keep(f, true, err));
+    svs_code code = svi_fleet_sums_numbers(f, &sums, err);
+    struct svi_fleet_sums *s = f->sums;
+    svi_engine *e = code == SVS_OK ? record_engine(f, err) : NULL;
+    if (code == SVS_OK)
+        code = e ? svi_engine_sums(e, r, err) : err->code;
+    if (code == SVS_OK)
+        code = record_names(s, &named, err);
+    if (code != SVS_OK) {
+        svi_window_sums_clear(&sums);
+        return code;
+    }
+    record_schema(r, r->sums.d, s);
+    record_unscaled(s, r);
+    svi_window_sums_clear(&r->sums);
+    r->sums = sums;
+    r->part_epoch = f->stream.epoch;
+    r->offset = svi_stream_seen(&f->stream);
     r->features = named > 0 ? s->name : NULL;
     r->classes = s->all.sums.label;
-    return SVS_OK;
+    return record_prior(f, r, err);
+}
+
+/* What changes the sums touches a part, and what changes the rest of a record is in the root's settings. */
+uint64_t svi_fleet_sums_mark(struct svi_fleet *f) {
+    struct svi_fleet_sums *s = f->sums;
+    bool changed = !s || s->renew;
+    svi_workers_settle(f);
+    for (int i = 0; i < SVI_FLEET_PARTS && !changed; i++)
+        changed = s->part[i].sums.touched;
+    if (s)
+        s->version += changed;
+    const struct svi_prior *prior = svi_fleet_prior_newest(f);
+    const uint64_t of[] = {svi_engine_sums_mark(f->stream.root), (uint64_t)svi_stream_seen(&f->stream),
+                           s ? s->version : 0, f->noted, prior ? prior->number : 0};
+    return svi_fnv(SVI_FNV_SEED, of, sizeof of);
 }
 
 /* ---- in the state */

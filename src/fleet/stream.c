@@ -558,11 +558,13 @@ svs_code svi_stream_command(svi_stream *s, const struct svi_command *c, struct s
 }
 
 svs_code svi_stream_sums(svi_stream *s, struct svi_sums *r, svs_error *err) {
-    return svi_engine_sums(svi_stream_root(s), r, err);
+    struct svi_fleet *f = svi_fleet_of(s);
+    return f ? svi_fleet_sums_record(f, r, err) : svi_engine_sums(svi_stream_root(s), r, err);
 }
 
 uint64_t svi_stream_sums_mark(svi_stream *s) {
-    return svi_engine_sums_mark(svi_stream_root(s));
+    struct svi_fleet *f = svi_fleet_of(s);
+    return f ? svi_fleet_sums_mark(f) : svi_engine_sums_mark(svi_stream_root(s));
 }
 
 void svi_stream_publish_due(svi_stream *s, double now) {

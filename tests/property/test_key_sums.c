@@ -26,7 +26,7 @@ struct walk {
     int sent[KEYS];
     struct svi_bytes frame;
     double now;
-    int compared, renewed;
+    int compared, unchanged;
 };
 
 static const char *name_of(int k) {
@@ -46,7 +46,6 @@ static void begin(struct walk *w) {
     if (!w->fleet)
         fail_msg("%s", err.text);
     svi_stream_leave_open(w->fleet, true);
-    assert_int_equal(svi_fleet_sums_keep(svi_fleet_of(w->fleet), true, &err), SVS_OK);
 }
 
 static void start(struct walk *w, const char *threads, const char *memory, const char *task, bool named) {
@@ -59,6 +58,7 @@ static void start(struct walk *w, const char *threads, const char *memory, const
     svi_settings_default(&w->s);
     for (int i = 0; settings[i]; i += 2)
         assert_int_equal(svi_settings_set(&w->s, settings[i], settings[i + 1], &err), SVS_OK);
+    w->s.publish_sums = 10;
     svi_settings_settle_method(&w->s);
     w->names = named ? svs_features_new(D, &err) : NULL;
     for (int j = 0; j < D && named; j++)
@@ -117,9 +117,12 @@ static void near(long double is, long double should, long double size) {
 static void record(struct walk *w, struct svi_sums *r) {
     svs_error err = {0};
     *r = (struct svi_sums){0};
-    svi_stream_settle(w->fleet);
-    if (svi_fleet_sums_record(svi_fleet_of(w->fleet), r, &err) != SVS_OK)
+    const uint64_t before = svi_stream_sums_mark(w->fleet);
+    if (svi_stream_sums(w->fleet, r, &err) != SVS_OK)
         fail_msg("%s", err.text);
+    const uint64_t after = svi_stream_sums_mark(w->fleet);
+    w->unchanged += before == after;
+    assert_true(after == svi_stream_sums_mark(w->fleet));
 }
 
 static int place(const struct walk *w, const struct svi_sums *r, const char *name, int number) {
@@ -293,7 +296,7 @@ static void walk(const char *threads, const char *memory, const char *task, bool
         if (i % 10 == 0 && i % 1000 < 500 && i % 1000 > 400)
             compare(&w);
     }
-    assert_true(w.compared > 20);
+    assert_true(w.compared > 20 && w.unchanged > 0);
     end(&w);
 }
 
