@@ -435,9 +435,10 @@ static svs_code settings_check_sums(const struct svi_settings *s, svs_error *err
             "them: set forget 1, or publish.sums 0",
             s->forget);
     if (svi_settings_keyed(s) && !(s->key_prior > 0))
-        return svi_fail(err, SVS_SETTING,
-                        "publish.sums of a stream with keys needs key.prior, beside whose sums they are kept: "
-                        "set key.prior above 0 (it needs a window, and class.weight none), or publish.sums 0");
+        return svi_fail(
+            err, SVS_SETTING,
+            "publish.sums of a stream with keys needs key.prior, next to whose sums they are kept: "
+            "set key.prior above 0 (it needs a window, and class.weight none), or publish.sums 0");
     if (svi_settings_keyed(s) && s->method == SVI_METHOD_AUTO && s->merge_window != SVI_MERGE_WINDOW_OWN)
         return svi_fail(err, SVS_SETTING,
                         "merge.window %lld: of a stream with keys the sums are of the keys' own windows: set "

@@ -313,7 +313,9 @@ static void test_contradictions(void **state) {
     CONTRADICTS("serve linear", "method auto", {"method", "alsvm"}, {"serve", "linear"});
     CONTRADICTS("publish.sums", "method falsvm", {"publish.sums", "1"}, {"method", "falsvm"});
     CONTRADICTS("publish.sums", "forget 0.99", {"publish.sums", "1"}, {"forget", "0.99"});
-    CONTRADICTS("publish.sums", "key", {"publish.sums", "1"}, {"key", "k"});
+    CONTRADICTS("publish.sums", "key.prior", {"publish.sums", "1"}, {"key", "k"}, {"key.prior", "0"});
+    CONTRADICTS("merge.window 50", "keys", {"publish.sums", "1"}, {"merge.window", "50"}, {"key", "k"},
+                {"method", "auto"});
     CONTRADICTS("merge.window 50", "window, 1000", {"publish.sums", "1"}, {"merge.window", "50"}, {"C", "2"});
     CONTRADICTS("in ", "out", {"in", "tcp://127.0.0.1:5556"});
     CONTRADICTS("in ", "ctl", {"in", "tcp://127.0.0.1:5557"});
