@@ -348,7 +348,7 @@ static bool events_kinds(struct exchange *x, unsigned *kinds) {
             kind++;
         if (kind == SVI_TOPIC_COUNT) {
             http_exchange_problem(x, 400, "invalid",
-                                  "kind=%.60s: each is to be model, bank, score, alert, stats, error or sums",
+                                  "kind=%.60s: each is to be model, bank, score, alert, stats, error, sums or prior",
                                   list);
             return false;
         }

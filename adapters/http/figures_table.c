@@ -108,6 +108,7 @@ const struct http_figure http_figures_table[] = {
     GAUGE("keys_rmse", "keys_rmse", "Root of the mean squared error over the samples of all keys"),
     GAUGE("prior_keys_excluded", "prior_keys_excluded", "Keys too far from all others for the shared model"),
     GAUGE("prior_rows_excluded", "prior_excluded_samples", "Samples held that are not in the shared model"),
+    GAUGE("prior_merged", "prior_is_merged", "1: new keys begin with what the keys of all machines hold"),
     /* the process */
     BYTES("memory_predicted", "memory_predicted",
           "Memory that the process needs at most at its present sizes"),

@@ -46,8 +46,8 @@ static const struct http_parameter of_alerts[] = {
 static const struct http_parameter of_events[] = {
     {"stream", "string", "name of a stream; else all"},
     {"kind", "string",
-     "kinds, separated by commas: model, bank, score, alert, stats, error, sums; without it "
-     "all but score, bank and sums"},
+     "kinds, separated by commas: model, bank, score, alert, stats, error, sums, prior; without it "
+     "all but score, bank, sums and prior"},
     {"key", "string", "only events of this key"},
     {"last", "string", "as the header Last-Event-ID, for clients that cannot set it"},
     {"comment", "integer", "seconds of silence after which a comment is sent (default 15)"},

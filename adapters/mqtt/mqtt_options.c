@@ -77,7 +77,8 @@ static const struct adapter_option rows[] = {
      0, 0},
     {"buffer", "N", "up to N samples wait for svmstream; then the oldest is dropped (10000)", OPTION_WHOLE,
      AT(buffer), 2, 1e8},
-    {"publish", "KINDS", "events to publish: score, alert, model, bank, stats, error, sums, or none (alert,model)",
+    {"publish", "KINDS",
+     "events to publish: score, alert, model, bank, stats, error, sums, prior, or none (alert,model)",
      OPTION_TEXT, AT(publish), 0, 0},
     {"stream", "NAME", "only the events of this stream (all at that address)", OPTION_TEXT, AT(stream), 0, 0},
     {"prefix", "TOPIC",
@@ -162,9 +163,9 @@ static int read_kinds(struct options *o) {
         while (k < SVI_TOPIC_COUNT && strcmp(word, svi_topic_name((enum svi_topic)k)) != 0)
             k++;
         if (k == SVI_TOPIC_COUNT)
-            return mqtt_options_wrong(
-                "--publish %s: score, alert, model, stats, error, bank, sums and none are allowed, not %s",
-                o->publish, word);
+            return mqtt_options_wrong("--publish %s: score, alert, model, stats, error, bank, sums, prior "
+                                      "and none are allowed, not %s",
+                                      o->publish, word);
         o->kinds |= 1u << k;
     }
     return 0;

@@ -141,6 +141,12 @@ static void print_sums(struct svi_view m) {
     print_array(m, "classes");
 }
 
+static void print_prior(struct svi_view m) {
+    const struct svi_view prior = svi_view_key(m, "prior");
+    print_keys(prior, (const char *const[]){"keys", NULL});
+    print_array(prior, "labels");
+}
+
 /* The stream key of an event, escaped; "" when it has none. */
 static const char *event_key(struct svi_view payload, char key[KEY_TEXT]) {
     const struct svi_view o = svi_view_key(payload, "key");
@@ -153,7 +159,7 @@ static void print_event(enum svi_topic kind, struct svi_view payload) {
     static void (*const printers[SVI_TOPIC_COUNT])(struct svi_view) = {
         [SVI_TOPIC_MODEL] = print_model, [SVI_TOPIC_SCORE] = print_score, [SVI_TOPIC_ALERT] = print_alert,
         [SVI_TOPIC_STATS] = print_stats, [SVI_TOPIC_ERROR] = print_error, [SVI_TOPIC_BANK] = print_bank,
-        [SVI_TOPIC_SUMS] = print_sums};
+        [SVI_TOPIC_SUMS] = print_sums,   [SVI_TOPIC_PRIOR] = print_prior};
     char stream[TEXT], key[KEY_TEXT];
     if (kind == SVI_TOPIC_COUNT)
         return;
@@ -571,7 +577,7 @@ static int cmd_watch_run(const struct cli_args *a) {
     for (int i = 0; i < a->positional_count; i++)
         if (!is_topic(a->positional[i]))
             return cli_usage(
-                a, "no topic begins with '%.60s': model, score, stats, error, alert, bank and sums do",
+                a, "no topic begins with '%.60s': model, score, stats, error, alert, bank, sums and prior do",
                 a->positional[i]);
     if (check_key(a) != CLI_OK || check_since(a) != CLI_OK)
         return CLI_USAGE;
@@ -624,7 +630,8 @@ const struct cli_command cli_watch = {
     .usage = "[TOPIC...]",
     .help =
         "Subscribes at the address `out` and prints one line per event. A TOPIC is a prefix: model, score,\n"
-        "bank, stats, error, alert, sums, or with the stream's name: model.pump1. (the final dot excludes\n"
+        "bank, stats, error, alert, sums, prior, or with the stream's name: model.pump1. (the final dot "
+        "excludes\n"
         "model.pump10.). If this subscriber is too slow, the lost events are reported: lost 3 score events.\n"
         "An alert rings the terminal's bell, unless --quiet is given. --exec runs a command for each alert\n"
         "event, one after the other; the event's state is open, update or close. A command that fails or\n"

@@ -303,6 +303,20 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
     return SVS_OK;
 }
 
+/* Keys take the merged prior, and no merged model. */
+static svs_code settings_check_merged_keys(const struct svi_settings *s, svs_error *err) {
+    if (!(s->key_prior > 0))
+        return svi_fail(
+            err, SVS_SETTING,
+            "with keys, merge.from brings the prior that new keys begin with, and key.prior is 0: "
+            "set key.prior above 0 (it needs a window, and class.weight none), or merge.from none");
+    if (s->serve == SVI_SERVE_MERGED)
+        return svi_fail(err, SVS_SETTING,
+                        "serve merged serves a merged model next to the only one of a stream, and with keys "
+                        "there is one for each: leave out key, or serve online");
+    return SVS_OK;
+}
+
 /* merge.from: what takes merged models, and what their place excludes. */
 static svs_code settings_check_merge(const struct svi_settings *s, svs_error *err) {
     if (!svi_settings_merges(s))
@@ -311,15 +325,14 @@ static svs_code settings_check_merge(const struct svi_settings *s, svs_error *er
                               "serve merged serves the models of a merger: set merge.from to the `out` of "
                               "svmstream merge, or serve online")
                    : SVS_OK;
+    if (svi_settings_keyed(s))
+        return settings_check_merged_keys(s, err);
     if (s->method == SVI_METHOD_AUTO || s->method == SVI_METHOD_NONE)
         return svi_fail(
             err, SVS_SETTING,
             "a merged model scores next to one linear model, which method %s does not have: set method "
             "alsvm, or merge.from none",
             svi_settings_word("method", s->method));
-    if (svi_settings_keyed(s))
-        return svi_fail(err, SVS_SETTING,
-                        "merge.from is for a stream with one model: leave out key, or set merge.from none");
     if (s->refit != SVI_REFIT_NONE && svi_settings_chosen(s, "refit"))
         return svi_fail(err, SVS_SETTING,
                         "the merged model of merge.from has the place of the refit: set refit none, or "

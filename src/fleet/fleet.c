@@ -637,10 +637,11 @@ static int fleet_figures(const svi_stream *s, struct svi_figure *counted, struct
             : (struct svi_figure){"keys_accuracy", SVI_NUMBER,
                                   .as.number = (double)(t->right + own.right) / judged},
         {"prior_keys_excluded", SVI_COUNT, .as.count = keys_out},
-        {"prior_rows_excluded", SVI_COUNT, .as.count = rows_out}};
+        {"prior_rows_excluded", SVI_COUNT, .as.count = rows_out},
+        {"prior_merged", SVI_COUNT, .as.count = svi_fleet_merged_taken(f)}};
     memcpy(further, all, sizeof all);
-    /* The last two figures are those of the prior. */
-    return f->prior ? SVI_FLEET_FIGURES : SVI_FLEET_FIGURES - 2;
+    /* The last three figures are those of the prior, and of a merged one. */
+    return f->merged ? SVI_FLEET_FIGURES : f->prior ? SVI_FLEET_FIGURES - 1 : SVI_FLEET_FIGURES - 3;
 }
 
 static svs_code fleet_verify(svi_stream *s, double *difference, svs_error *err) {

@@ -43,6 +43,9 @@ int64_t svi_keys_in_memory(const struct svi_settings *s, const struct svi_keys_m
  * then nothing has changed. */
 svs_code svi_fleet_merged_take(svi_stream *s, const void *map, size_t size, svs_error *err);
 
+/* Would it be taken? Codes as above; *again: it is the one that the stream has. Changes nothing. */
+svs_code svi_fleet_merged_check(svi_stream *s, const void *map, size_t size, bool *again, svs_error *err);
+
 /* ---- states of keys in files next to the checkpoints */
 
 /* svi_stream_save in steps, for a stream with keys. svi_stream_keep_keys: their states are kept in files of

@@ -12,7 +12,7 @@
 #include "merge/sums.h"
 #include "store/key_files.h"
 
-#define SVI_FLEET_FIGURES 7
+#define SVI_FLEET_FIGURES 8
 #define SVI_FIGURES_MAX                                                                                      \
     (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES + SVI_PROBABILITY_FIGURES +            \
      SVI_GAUGES_MAX + 3 + SVI_FLEET_FIGURES)

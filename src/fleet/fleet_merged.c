@@ -57,11 +57,28 @@ static svs_code merged_read(struct svi_fleet *f, const void *map, size_t size, s
     return code;
 }
 
+static svs_code merged_fits(const struct svi_fleet *f, svs_error *err) {
+    return f && f->prior ? SVS_OK
+                         : svi_fail(err, SVS_UNAVAILABLE,
+                                    "a merged prior is for a stream with keys and with key.prior above 0");
+}
+
+svs_code svi_fleet_merged_check(svi_stream *s, const void *map, size_t size, bool *again, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    struct svi_prior_record r = {0};
+    SVI_TRY(merged_fits(f, err));
+    const struct svi_bytes *last = f->merged ? &f->merged->map : NULL;
+    *again = last && last->size == size && memcmp(last->data, map, size) == 0;
+    if (*again)
+        return SVS_OK;
+    const svs_code code = svi_prior_record_decode(&r, f->stream.root->s->task == SVS_REGRESS, map, size, err);
+    svi_prior_record_clear(&r);
+    return code;
+}
+
 svs_code svi_fleet_merged_take(svi_stream *s, const void *map, size_t size, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
-    if (!f || !f->prior)
-        return svi_fail(err, SVS_UNAVAILABLE,
-                        "a merged prior is for a stream with keys and with key.prior above 0");
+    SVI_TRY(merged_fits(f, err));
     svi_workers_settle(f);
     SVI_TRY(merged_read(f, map, size, err));
     return svi_fleet_prior_again(f, err);
@@ -148,6 +165,9 @@ svs_code svi_fleet_merged_make(struct svi_fleet *f, const struct svi_prior_sums 
                                uint64_t number, svs_error *err) {
     struct svi_prior *merged = NULL;
     if (!f->merged)
+        return SVS_OK;
+    f->merged->taken = false;
+    if (!svi_settings_merges(f->stream.root->s)) /* it is not asked for any more */
         return SVS_OK;
     const svs_code code = merged_make(f, own_sums, own_bounds, *made, number, &merged, err);
     f->merged->taken = code == SVS_OK && merged && f->merged->verdict == SVI_PRIOR_GOOD;

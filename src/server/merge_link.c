@@ -14,6 +14,9 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/fnv.h"
+#include "fleet/fleet.h"
+#include "wire/cursor.h"
+#include "wire/fields.h"
 
 #define QUEUE          4                  /* models that libzmq keeps for us: the newest is enough */
 #define TURN_MODELS    16                 /* received in one turn, so that a flood cannot hold up samples */
@@ -25,6 +28,12 @@
 #define BYTES_LOOKED   2e7
 #define RETRY          1.0 /* seconds between two attempts at what a full disk postponed */
 
+/* What is read of a prior event. */
+struct link_prior {
+    uint64_t epoch, seq;
+    const uint8_t *prior;
+};
+
 /* A model within max.features and max.classes, with its names and its parts. */
 static int64_t link_largest(const struct svi_settings *s) {
     const int64_t largest = s->max_features * (s->max_classes * 8 + NAME_BYTES) + MIN_MODEL;
@@ -33,7 +42,7 @@ static int64_t link_largest(const struct svi_settings *s) {
 
 static svs_code link_open(struct svi_merge_link *l, const struct svi_settings *s, svs_error *err) {
     const struct svi_socket_plan plan = {"merge.from", ZMQ_SUB, false, QUEUE, 0, link_largest(s), 0};
-    const char *topic = svi_topic_name(SVI_TOPIC_MODEL);
+    const char *topic = svi_topic_name(l->keyed ? SVI_TOPIC_PRIOR : SVI_TOPIC_MODEL);
     const int again = RECONNECT_MS;
     if (!(l->socket = svi_access_socket(l->access, &plan, err)))
         return err->code;
@@ -50,6 +59,7 @@ svs_code svi_merge_link_follow(struct svi_merge_link *l, struct svi_access *acce
     if (strcmp(l->address, wanted) == 0)
         return SVS_OK;
     l->access = access;
+    l->keyed = svi_settings_keyed(s);
     if (!l->socket)
         SVI_TRY(link_open(l, s, err));
     /* The socket stays, since it is watched until the end of the process; what waits is of the old merger. */
@@ -57,6 +67,8 @@ svs_code svi_merge_link_follow(struct svi_merge_link *l, struct svi_access *acce
         (void)zmq_disconnect(l->socket, l->address);
     l->waiting.size = 0;
     l->taken_at = l->due = 0;
+    l->from = (struct svi_merged_from){0};
+    l->received = false;
     memset(l->reported, 0, sizeof l->reported);
     strcpy(l->address, wanted);
     return wanted[0] ? svi_socket_attach(l->socket, &plan, wanted, NULL, err) : SVS_OK;
@@ -77,7 +89,8 @@ static void link_refuse(struct svi_merge_link *l, svi_stream *stream, svi_write_
         if (l->reported[i] == hash)
             return;
     l->reported[l->reports++ % SVI_MERGE_REASONS] = hash;
-    snprintf(reason, sizeof reason, "a model from merge.from was refused: %s", why->text);
+    snprintf(reason, sizeof reason, "a %s from merge.from was refused: %s", l->keyed ? "prior" : "model",
+             why->text);
     svi_write_ahead_refuse(w, stream, why->code, reason, NULL, 0, now);
 }
 
@@ -99,6 +112,37 @@ static svs_code link_offer(struct svi_merge_link *l, svi_stream *stream, const v
     return svi_fail_memory(err, "a merged model");
 }
 
+/* The same for the map of a prior event, whose seq stands for a version. */
+static svs_code link_offer_prior(struct svi_merge_link *l, svi_stream *stream, const void *bytes, size_t size,
+                                 svs_error *err) {
+    static const struct svi_field fields[] = {SVI_FIELD(struct link_prior, epoch, UINT, 0, 0),
+                                              SVI_FIELD(struct link_prior, seq, UINT, 0, 0),
+                                              SVI_FIELD(struct link_prior, prior, ANY, 0, 0)};
+    const uint8_t *end = (const uint8_t *)bytes + size, *after;
+    struct link_prior p = {0};
+    bool again = false;
+    SVI_TRY(svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err));
+    SVI_TRY(svi_fields_read("prior event", SVI_FIELDS(fields), bytes, end, &p, err));
+    after = p.prior;
+    svi_walk(&after, end, SVI_DEPTH_MAX);
+    const struct svi_merged_from *last = &l->from;
+    if (p.epoch < last->epoch || (p.epoch == last->epoch && l->received && p.seq <= last->version))
+        return SVS_OK;
+    l->from.epoch = p.epoch;
+    l->from.version = p.seq;
+    l->received = true;
+    l->waiting.size = 0;
+    SVI_TRY(svi_fleet_merged_check(stream, p.prior, (size_t)(after - p.prior), &again, err));
+    if (!again && svi_bytes_append(&l->waiting, p.prior, (size_t)(after - p.prior)) != SVS_OK)
+        return svi_fail_memory(err, "a merged prior");
+    return SVS_OK;
+}
+
+static svs_code link_take_event(struct svi_merge_link *l, svi_stream *stream, const void *bytes, size_t size,
+                                svs_error *err) {
+    return l->keyed ? link_offer_prior(l, stream, bytes, size, err) : link_offer(l, stream, bytes, size, err);
+}
+
 static void link_receive(struct svi_merge_link *l, svi_stream *stream, svi_write_ahead *w, double now) {
     struct svi_frames frames;
     svs_error err;
@@ -107,7 +151,7 @@ static void link_receive(struct svi_merge_link *l, svi_stream *stream, svi_write
         zmq_msg_init(&m);
         const bool any = svi_last_frame(l->socket, &m, &frames);
         const bool whole = any && svi_access_takes(l->access, SVI_SOCKET_MERGER, &m, &frames);
-        if (whole && link_offer(l, stream, zmq_msg_data(&m), zmq_msg_size(&m), &err) != SVS_OK)
+        if (whole && link_take_event(l, stream, zmq_msg_data(&m), zmq_msg_size(&m), &err) != SVS_OK)
             link_refuse(l, stream, w, &err, now);
         zmq_msg_close(&m);
         if (!any)
@@ -121,9 +165,12 @@ static svs_code link_apply(struct svi_merge_link *l, svi_stream *stream, svi_wri
                            svs_error *err) {
     const void *bytes = l->waiting.data;
     const size_t size = l->waiting.size;
-    svs_code code = w ? svi_write_ahead_write(w, SVI_RECORD_MERGED, now, bytes, size, err) : SVS_OK;
+    const int kind = l->keyed ? SVI_RECORD_PRIOR : SVI_RECORD_MERGED;
+    svs_code code = w ? svi_write_ahead_write(w, kind, now, bytes, size, err) : SVS_OK;
     const bool written = code == SVS_OK;
-    if (written)
+    if (written && l->keyed)
+        code = svi_fleet_merged_take(stream, bytes, size, err);
+    else if (written)
         code = svi_engine_take_merged(svi_stream_root(stream), bytes, size, err);
     if (code == SVS_DISK_FULL || (code == SVS_NO_MEMORY && (!written || !w))) {
         l->due = svi_monotonic() + RETRY;
@@ -131,7 +178,8 @@ static svs_code link_apply(struct svi_merge_link *l, svi_stream *stream, svi_wri
     }
     l->waiting.size = 0;
     l->taken_at = svi_monotonic();
-    l->due = l->taken_at + SVI_MERGE_SECONDS + (double)size / BYTES_A_SECOND;
+    l->due = l->taken_at + (l->keyed ? SVI_MERGE_PRIOR_SECONDS : SVI_MERGE_SECONDS) +
+             (double)size / BYTES_A_SECOND;
     return code;
 }
 
@@ -142,6 +190,8 @@ svs_code svi_merge_link_turn(struct svi_merge_link *l, svi_stream *stream, svi_w
     link_receive(l, stream, w, now);
     if (l->waiting.size == 0 || svi_monotonic() < l->due)
         return SVS_OK;
+    if (l->keyed)
+        return link_apply(l, stream, w, now, err);
     switch (svi_engine_check_merged(svi_stream_root(stream), l->waiting.data, l->waiting.size, err)) {
     case SVI_MERGED_FITS:
         return link_apply(l, stream, w, now, err);

@@ -13,15 +13,18 @@
 #include "refit/refit_policy.h"
 #include "state/write_ahead.h"
 
-#define SVI_MERGE_REASONS 64  /* reasons of refusals that are remembered */
-#define SVI_MERGE_SECONDS 1.0 /* least time between two models that take effect */
+#define SVI_MERGE_REASONS       64  /* reasons of refusals that are remembered */
+#define SVI_MERGE_SECONDS       1.0 /* least time between two models that take effect */
+#define SVI_MERGE_PRIOR_SECONDS 5.0 /* the same of priors */
 
 struct svi_merge_link {
+    bool keyed; /* the stream has keys: it takes merged priors instead of models */
     struct svi_access *access;
     void *socket;
     char address[SVI_TEXT_MAX];  /* that it is connected to; "": to none */
     struct svi_bytes waiting;    /* payload of the newest model that has not taken effect; size 0: none */
-    struct svi_merged_from from; /* where that one is from */
+    struct svi_merged_from from; /* where that one is from; a prior: its seq is the version */
+    bool received;               /* a prior of that epoch was */
     double due;                  /* monotonic: when the next one may take effect */
     double taken_at;             /* monotonic: the last one that did; 0: none in this process */
     int64_t refused;             /* models that did not fit, in this process */

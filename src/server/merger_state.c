@@ -151,6 +151,8 @@ bool svi_merger_solve(struct svi_merger_state *s) {
     s->solve_seconds = s->solved_at - begun;
     report_parts(s);
     report_failure(s);
+    if (code == SVS_OK)
+        svi_merger_publish_prior(s);
     return code == SVS_OK;
 }
 
@@ -271,4 +273,5 @@ void svi_merger_put_parts(const struct svi_merger_state *s, struct svi_pack *p) 
 void svi_merger_clear(struct svi_merger_state *s) {
     svi_merge_clear(&s->merge);
     svi_bytes_clear(&s->parts);
+    svi_bytes_clear(&s->prior);
 }

@@ -33,6 +33,7 @@ struct svi_merger_state {
     int64_t lines, silent; /* refusals printed so far; not printed since the last line */
     double line_at;        /* monotonic, of the last line */
     struct svi_bytes parts;
+    struct svi_bytes prior; /* pairs of the last prior event */
 };
 
 /* Takes a record; one that is refused is counted and reported, and the merge goes on. */
@@ -55,6 +56,9 @@ bool svi_merger_mark(struct svi_merger_state *s);
 /* Publish the last model, if there is one; and the figures. */
 void svi_merger_publish_model(struct svi_merger_state *s);
 void svi_merger_publish_stats(struct svi_merger_state *s);
+
+/* Publishes the prior of the keys of all parts (merger_prior.c), if there is one and it has changed. */
+void svi_merger_publish_prior(struct svi_merger_state *s);
 
 /* The model as an event; SVS_UNAVAILABLE with the reason: there is none yet. Encodes it into `out`. */
 svs_code svi_merger_encode_model(struct svi_merger_state *s, struct svi_bytes *out, svs_error *err);

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "config/settings_record.h"
+#include "fleet/fleet.h"
 #include "state/load_record.h"
 #include "wire/archive_file.h"
 
@@ -97,6 +98,11 @@ static svs_code apply_merged(svi_stream *stream, const struct svi_record *r, svs
     return code == SVS_NO_MEMORY ? code : SVS_OK;
 }
 
+static svs_code apply_prior(svi_stream *stream, const struct svi_record *r, svs_error *err) {
+    const svs_code code = svi_fleet_merged_take(stream, r->payload, r->size, err);
+    return code == SVS_NO_MEMORY ? code : SVS_OK;
+}
+
 svs_code svi_record_apply(svi_stream **stream, struct svi_settings *s, const struct svi_record *r,
                           struct svi_receipt *receipt, svs_error *err) {
     struct svi_envelope env;
@@ -138,6 +144,8 @@ svs_code svi_record_apply(svi_stream **stream, struct svi_settings *s, const str
         return SVS_OK;
     case SVI_RECORD_MERGED:
         return apply_merged(*stream, r, err);
+    case SVI_RECORD_PRIOR:
+        return apply_prior(*stream, r, err);
     default:
         return svi_fail(err, r->kind < SVI_RECORD_FRAME ? SVS_DAMAGED : SVS_UNAVAILABLE,
                         "record %" PRIu64

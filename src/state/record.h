@@ -25,6 +25,7 @@ enum svi_record_kind {
     SVI_RECORD_CONFIG, /* a control request `config` */
     SVI_RECORD_TIME,   /* empty: the passing of time changed something (svi_stream_pass) */
     SVI_RECORD_MERGED, /* the payload of a merger's model event, which took effect here */
+    SVI_RECORD_PRIOR,  /* the map `prior` of a merger's prior event, likewise */
     SVI_RECORD_KINDS
 };
 

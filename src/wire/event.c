@@ -299,6 +299,10 @@ static void put_sums_event(struct svi_pack *p, const struct svi_event *e) {
     svi_pack_pairs(p, e->as.sums.bytes, e->as.sums.size, e->as.sums.pairs);
 }
 
+static void put_prior_event(struct svi_pack *p, const struct svi_event *e) {
+    put_sums_event(p, e);
+}
+
 static const struct {
     const char *name;
     bool retained;

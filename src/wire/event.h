@@ -27,7 +27,8 @@
     X(ALERT, alert, 0, "something is new: opened, updated or closed")                                        \
     X(STATS, stats, 1, "counters, rates, prequential quality, numerical health")                             \
     X(ERROR, error, 0, "input that was refused, and why")                                                    \
-    X(SUMS, sums, 1, "the sums over one window, for a model of many processes")
+    X(SUMS, sums, 1, "the sums over one window, for a model of many processes")                              \
+    X(PRIOR, prior, 1, "what the stream keys of many processes hold, for new keys")
 
 enum svi_topic {
 #define X(constant, name, retained, text) SVI_TOPIC_##constant,
@@ -153,8 +154,8 @@ struct svi_event {
         } error;
         const struct svi_bank_description *bank;
         struct {
-            const void
-                *bytes; /* the pairs of a sums record (merge/sums.h) as msgpack, without a map's head */
+            const void *bytes; /* the pairs of a sums record (merge/sums.h), or of a prior event, as msgpack,
+                                  without a map's head */
             size_t size, pairs;
         } sums;
     } as;

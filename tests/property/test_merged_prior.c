@@ -39,7 +39,7 @@ static void begin(struct machine *m) {
 static void start(struct machine *m, uint64_t seed, const char *task, const char *threads) {
     const char *const settings[] = {
         "key",       "key", "novelty", "none",  "window", "100",  "task",        task,   "method", "alsvm",
-        "key.prior", "10",  "threads", threads, "refit",  "none", "alert.rules", "none", NULL};
+        "key.prior", "10",  "merge.from", "tcp://127.0.0.1:9", "threads", threads, "refit",  "none", "alert.rules", "none", NULL};
     svs_error err = {0};
     *m = (struct machine){.random = {seed}, .now = NOW};
     svi_settings_default(&m->s);

@@ -370,7 +370,7 @@ class Stream(Connection):
 
     def events(self, *names: str, timeout: Optional[float] = None,
                key: Union[None, int, str] = None) -> Events[wire.Event]:
-        """Events of these kinds (score, model, bank, alert, error, stats, sums; none: all), from now on.
+        """Events of these kinds (score, model, bank, alert, error, stats, sums, prior; none: all), from now on.
 
         An iterator; `lost` counts what did not arrive. It ends after `timeout` seconds without an
         event (None: never), and may then be continued. key: only those of this key of a stream with
