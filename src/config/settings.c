@@ -215,7 +215,7 @@ const struct svi_setting svi_settings_table[] = {
          "or (best) the one that was better recently; linear is the best linear member of method auto"),
     ROW("merge.from", ADDRESS, merge_from, "none", ONWARD, WORDS({"none", 0}), 0, 0, "",
         "`out` of a merger (svmstream merge), whose merged models take the place of the refit: they score "
-        "next to the online model, and serve with serve merged or best"),
+        "next to the online model, and serve with serve merged or best; with keys, the prior of new keys"),
     WORD("novelty", novelty, "fosvm1", RENEW,
          WORDS({"none", SVI_NOVELTY_NONE}, {"fosvm1", SVI_NOVELTY_FOSVM1}, {"fosvm2", SVI_NOVELTY_FOSVM2}),
          "one-class model that scores the novelty of each sample; of samples that lie outside, fosvm1 makes "

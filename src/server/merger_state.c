@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "server/merger_prior.h"
 
 #define SHARE       4.0 /* times the last solution takes, between two of them */
 #define MAX_LINES   10  /* about parts, after one solution */
@@ -142,6 +143,24 @@ static void report_failure(struct svi_merger_state *s) {
         svi_merger_refuse(s, now, NULL, 0);
 }
 
+/* The last one is retained: it is published again only when it has changed. */
+static void merger_publish_prior(struct svi_merger_state *s) {
+    struct svi_bytes pairs = {0};
+    svs_error err = {0};
+    const bool made = s->out && svi_merger_prior(&s->merge, &pairs, &err) == SVS_OK;
+    if (!made || (pairs.size == s->prior.size && memcmp(pairs.data, s->prior.data, pairs.size) == 0)) {
+        svi_bytes_clear(&pairs);
+        return;
+    }
+    struct svi_event e = merger_event(s, SVI_TOPIC_PRIOR);
+    e.as.sums.bytes = pairs.data;
+    e.as.sums.size = pairs.size;
+    e.as.sums.pairs = SVI_MERGER_PRIOR_PAIRS;
+    (void)svi_publisher_publish(s->out, &e); /* without memory it is lost, which the next one makes up for */
+    svi_bytes_clear(&s->prior);
+    s->prior = pairs;
+}
+
 bool svi_merger_solve(struct svi_merger_state *s) {
     if (!s->merge.changed)
         return false;
@@ -152,7 +171,7 @@ bool svi_merger_solve(struct svi_merger_state *s) {
     report_parts(s);
     report_failure(s);
     if (code == SVS_OK)
-        svi_merger_publish_prior(s);
+        merger_publish_prior(s);
     return code == SVS_OK;
 }
 

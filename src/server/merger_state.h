@@ -57,9 +57,6 @@ bool svi_merger_mark(struct svi_merger_state *s);
 void svi_merger_publish_model(struct svi_merger_state *s);
 void svi_merger_publish_stats(struct svi_merger_state *s);
 
-/* Publishes the prior of the keys of all parts (merger_prior.c), if there is one and it has changed. */
-void svi_merger_publish_prior(struct svi_merger_state *s);
-
 /* The model as an event; SVS_UNAVAILABLE with the reason: there is none yet. Encodes it into `out`. */
 svs_code svi_merger_encode_model(struct svi_merger_state *s, struct svi_bytes *out, svs_error *err);
 
