@@ -63,7 +63,7 @@ python-if-possible: libs
 	@! tests/pytest --check || $(MAKE) --no-print-directory -s python
 
 # These wait most of their time, for clocks, time limits and each other: two of them run beside the rest.
-WAITING = $(addprefix tests/cli/test_,ack curve mqtt kafka clock key_alerts connections http_history http_metrics http_server http_streams manual merge redis status) tests/fault/test_full_disk
+WAITING = $(addprefix tests/cli/test_,ack curve mqtt kafka clock key_alerts connections http_history http_metrics http_server http_streams manual merge merged redis status) tests/fault/test_full_disk
 # The long ones first: at the end no row waits for the other.
 LONG    = $(addprefix $(BUILD)/tests/,fault/test_flips property/test_key_alerts property/test_prior_hostile property/test_desk property/test_key_walks)
 RUN_ALL = $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $(TEST_BIN)
