@@ -63,7 +63,7 @@ python-if-possible: libs
 	@! tests/pytest --check || $(MAKE) --no-print-directory -s python
 
 # These wait most of their time, for clocks, time limits and each other: two of them run beside the rest.
-WAITING = $(addprefix tests/cli/test_,ack curve mqtt kafka clock key_alerts connections http_history http_metrics http_server http_streams manual merge merged redis status) tests/fault/test_full_disk
+WAITING = $(addprefix tests/cli/test_,ack curve mqtt kafka clock key_alerts connections http_history http_metrics http_server http_streams manual merge merged redis status) tests/fault/test_full_disk tests/fault/test_kill_redis
 # The long ones first: at the end no row waits for the other.
 LONG    = $(addprefix $(BUILD)/tests/,fault/test_flips property/test_key_alerts property/test_prior_hostile property/test_desk property/test_key_walks)
 RUN_ALL = $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $(TEST_BIN)
@@ -103,7 +103,7 @@ NO_RACES_SRC = $(filter-out tests/property/test_key_prior.c tests/property/test_
 NO_RACES     = $(addprefix tests/cli/,test_commands test_pages test_readme test_manual test_train test_probabilities test_novelty test_config.sh test_install.sh \
                  test_recorded test_logs test_alert_lines test_feed test_load test_look test_mqtt test_http_server test_http_requests test_http_streams test_http_history test_http_metrics test_status test_redis \
                  test_cursor test_examples.sh test_json test_misread test_refusals) \
-               $(addprefix tests/fault/,test_powercut test_powercut_run test_kill test_kill_keys test_kill_config test_key_faults test_io_errors test_cut_load test_full_disk)
+               $(addprefix tests/fault/,test_powercut test_powercut_run test_kill test_kill_keys test_kill_config test_kill_redis test_key_faults test_io_errors test_cut_load test_full_disk)
 # Programs of the plain build, where it is there, that start no thread: they need not be made again.
 NO_THREADS   = $(patsubst $(BUILD)/%,%.c,$(shell for t in $(TEST_BIN); do [ -x $$t ] && ! nm -u $$t | grep -q pthread_create && echo $$t; done))
 
