@@ -206,6 +206,8 @@ static svs_code import_keys(struct importing *m, const struct svi_export_piece *
     if (piece->number < last || piece->number < 1 || piece->number > UINT32_MAX || m->bytes.size > 0)
         return svi_fail(err, SVS_DAMAGED, "the state is damaged: its files of keys have another order");
     if (piece->number > last) {
+        if (m->files == SVI_KEY_FILES_MAX)
+            return svi_fail(err, SVS_DAMAGED, "the state is damaged: it has too many files of keys");
         SVI_TRY(import_close(m, err));
         if (!svi_grow(&m->keys, m->files, &m->capacity, 16, sizeof *m->keys))
             return svi_fail_memory(err, "the files of keys");

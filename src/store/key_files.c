@@ -24,8 +24,7 @@
 #include "store/io.h"
 #include "wire/archive_file.h"
 
-#define MAX_FILES 4096
-#define PIECE     ((size_t)4 << 20) /* bytes of one read */
+#define PIECE ((size_t)4 << 20) /* bytes of one read */
 
 struct key_file {
     uint32_t number;
@@ -80,7 +79,7 @@ void svi_key_files_free(svi_key_files **f) {
 }
 
 static struct key_file *files_add(svi_key_files *f) {
-    if (f->count == MAX_FILES)
+    if (f->count == SVI_KEY_FILES_MAX)
         return NULL;
     if (!svi_grow(&f->file, f->count, &f->capacity, 16, sizeof *f->file))
         return NULL;
@@ -118,7 +117,7 @@ static svs_code file_open(svi_key_files *f, struct key_file *k, svs_error *err) 
 
 void svi_key_files_archive(struct svi_archive *a, svi_key_files *f) {
     int count = f->count;
-    svi_archive_int(a, "files", &count, 0, MAX_FILES);
+    svi_archive_int(a, "files", &count, 0, SVI_KEY_FILES_MAX);
     for (int i = 0; i < count && svi_archive_ok(a); i++) {
         char key[SVI_KEY_MAX];
         struct key_file *k = svi_archive_loading(a) ? files_add(f) : &f->file[i];

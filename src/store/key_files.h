@@ -14,7 +14,8 @@
 #include "store/key_record.h"
 #include "store/state_dir.h"
 
-#define SVI_KEY_FILES "key files" /* the section of a checkpoint that lists them */
+#define SVI_KEY_FILES     "key files" /* the section of a checkpoint that lists them */
+#define SVI_KEY_FILES_MAX 4096        /* in a list */
 
 typedef struct svi_key_files svi_key_files;
 

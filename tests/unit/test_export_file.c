@@ -17,6 +17,7 @@
 
 #include "state/state_copy.h"
 #include "store/export_file.h"
+#include "store/key_files.h"
 
 #define BYTES 3000
 
@@ -167,6 +168,11 @@ static void test_no_state(void **state) {
     refused((const int64_t[]){2, 1, -1}, 1, "another order");
     refused((const int64_t[]){0, -1}, 1, "another order");
     refused((const int64_t[]){INT64_C(1) << 32, -1}, 1, "another order");
+    int64_t many[SVI_KEY_FILES_MAX + 2];
+    for (int i = 0; i <= SVI_KEY_FILES_MAX; i++)
+        many[i] = i + 1;
+    many[SVI_KEY_FILES_MAX + 1] = -1;
+    refused(many, 1, "too many files of keys");
 }
 
 int main(void) {

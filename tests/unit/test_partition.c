@@ -21,6 +21,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "wire/envelope.h"
+#include "wire/json_message.h"
 #include "wire/pack.h"
 
 #define ENTRIES  400
@@ -408,9 +410,96 @@ static void test_dead(void **state) {
     zmq_ctx_term(context);
 }
 
+/* ---- entries as messages */
+
+/* The message of an entry as the stream reads it: the elements that the entry has, from our source. */
+static void check_message(struct partition_entry *e, const char *at, int64_t n) {
+    struct partition_entries q = {.next = n};
+    struct svi_json_input json = {.looked = true};
+    struct svi_bytes packed = {0};
+    struct svi_envelope env;
+    const uint8_t *place;
+    size_t size;
+    bool text;
+    svs_error err;
+    partition_entries_add(&q, e);
+    assert_ptr_equal(partition_entries_ready(&q), e);
+    svs_code code = SVS_OK;
+    if (e->json)
+        code = svi_json_message(&json, e->bytes, e->size, &packed, &err);
+    if (code != SVS_OK)
+        fail_msg("%s: %.*s", err.text, (int)e->size, (char *)e->bytes);
+    code = e->json ? svi_envelope_read(&env, packed.data, packed.size)
+                   : svi_envelope_read(&env, e->bytes, e->size);
+    assert_int_equal(code, SVS_OK);
+    assert_int_equal(env.left, e->count);
+    assert_true(env.src_good && env.src_length == 3 && memcmp(env.src, PARTITION_SOURCE, 3) == 0);
+    assert_true(env.n == n);
+    assert_int_equal(svi_envelope_cursor(&env, &place, &size, &text, &err), SVS_OK);
+    assert_true(size == strlen(at) && memcmp(place, at, size) == 0);
+    svi_bytes_clear(&packed);
+    svi_json_input_clear(&json);
+    partition_entries_clear(&q, 0);
+}
+
+static void test_entries(void **state) {
+    static const struct {
+        const char *text;
+        int count; /* 0: refused */
+    } texts[] = {{"{\"x\":[1]}", 1},
+                 {" \n[{\"x\":[1,2,{}]} , {\"y\":\"],[{\"}]", 2},
+                 {"[{\"id\":\"\\\\\"},{\"id\":\"\\\",{\"}]", 2},
+                 {"[{\"op\":\"message\",\"columns\":[\"a\"]},{\"x\":[1]}]", 1},
+                 {"[{\"columns\":[\"op\"],\"op\"\n:\"message\"},{\"x\":[1]},{\"op\":\"label\"}]", 2},
+                 {"[{\"x\":{\"op\":\"message\"}},{\"x\":[1]}]", 2},
+                 {"[{\"op\":\"messages\",\"x\":[1]}]", 1},
+                 {"[{\"x\":\"op\",\"y\":\"message\"}]", 1},
+                 {"[{\"op\":\"message\"}]", 0},
+                 {"[ ]", 0},
+                 {"\x90", 0},
+                 {"\x91\x81\xa2op\xa7message", 0},
+                 {"", 0},
+                 {"\xc0", 0},
+                 {"7", 0}};
+    static const char *const places[] = {"", "7", "a \"\\\x01 \xc3\xa9",
+                                         "0123456789012345678901234567890123456789012345678901234567890123"};
+    svs_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        for (size_t k = 0; k < 4; k++) {
+            struct partition_entry *e = partition_entry_new(texts[i].text, strlen(texts[i].text), places[k],
+                                                            strlen(places[k]), 0, &err);
+            if (e && e->count != texts[i].count)
+                fail_msg("%s has %d elements", texts[i].text, (int)e->count);
+            if ((e != NULL) != (texts[i].count > 0))
+                fail_msg("%s: taken or not", texts[i].text);
+            if (e)
+                check_message(e, places[k], k == 3 ? INT64_MAX / 2 : (int64_t)k);
+        }
+    /* Every beginning of a message in msgpack is refused: none is a message. */
+    for (int i = 0; i < ENTRIES; i++) {
+        const struct svi_bytes *b = &entries[i].bytes;
+        for (size_t size = 0; !is_bad(i) && size <= b->size; size += size + 40 < b->size && i > 20 ? 7 : 1) {
+            struct partition_entry *e = partition_entry_new(b->data, size, "9", 1, 0, &err);
+            const bool json = b->data[0] == ' ';
+            if (size == b->size || !json)
+                assert_true((e != NULL) == (size == b->size));
+            if (e && size == b->size)
+                check_message(e, "9", i);
+            else
+                svi_free(e);
+        }
+        assert_null(partition_entry_new(b->data, b->size, "9", 1, (int64_t)b->size, &err));
+        assert_true(is_bad(i) || err.code == SVS_TOO_LARGE);
+    }
+    assert_null(partition_entry_new("{}", 2, places[3], 65, 0, &err));
+    assert_int_equal(err.code, SVS_BAD_CURSOR);
+    assert_null(partition_entry_new("{}", 2, "\xff", 1, 0, &err));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_undisturbed), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_killed), cmocka_unit_test(test_moved),
-                                       cmocka_unit_test(test_dead)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_entries), cmocka_unit_test(test_undisturbed),
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_killed),
+                                       cmocka_unit_test(test_moved),   cmocka_unit_test(test_dead)};
     return cmocka_run_group_tests(tests, make_log, drop_log);
 }
