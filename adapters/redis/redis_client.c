@@ -73,16 +73,29 @@ static void client_report(struct redis_client *r, const char *kind, const char *
     char shown[300];
     if (r->trouble == kind)
         return;
+    r->troubled = r->trouble ? r->troubled : svi_monotonic();
     r->trouble = kind;
-    r->troubled = svi_monotonic();
     redis_log("%s (%s)", text, svi_escape(shown, sizeof shown, detail, strlen(detail)));
 }
 
+/* Does a command wait for a server that is away, or for the end of a trouble? Answers of other servers do
+ * not end it. */
+static bool client_stuck(const struct redis_client *r) {
+    for (const struct redis_request *q = r->pending.first; q; q = q->next)
+        if (q->tries > 0)
+            return true;
+    for (int64_t i = 0; i < r->connections; i++)
+        if (r->connection[i]->waiting.first && r->node[r->connection[i]->node].down)
+            return true;
+    return false;
+}
+
 static void client_well(struct redis_client *r) {
-    if (r->trouble)
-        redis_log("Redis takes commands again after %.1f s", svi_monotonic() - r->troubled);
-    r->trouble = NULL;
     r->answered = true;
+    if (!r->trouble || client_stuck(r))
+        return;
+    redis_log("Redis takes commands again after %.1f s", svi_monotonic() - r->troubled);
+    r->trouble = NULL;
 }
 
 /* The index of a server; it is added if it is new. -1: there are too many. */

@@ -10,8 +10,8 @@
  * its own connection: when that broke in between, the whole group is sent again, in which each entry that is
  * there writes its count once more. Memory holds one group a partition, BYTES of them together.
  *
- * A count below what was acknowledged is a log that lost entries (log_rewound). That is reported, and the
- * lost numbers are skipped: the model may have those rows, and only the log knew. */
+ * A count below the group is a log that lost entries that were acknowledged (log_rewound). That is reported,
+ * and their numbers are skipped: the model may have those rows. */
 #include "redis_feed.h"
 
 #include <inttypes.h>
@@ -47,6 +47,7 @@ struct feed_item {
     size_t size;
     int64_t n;
     int count, answer; /* of the script: 1, 0, -1; 2: none yet */
+    bool added;        /* it was not there before */
 };
 
 struct feed_part {
@@ -91,7 +92,7 @@ static void feed_answered(void *user, const redisReply *reply) {
     } else {
         item->answer = (int)reply->element[0]->integer;
         p->next = reply->element[1]->integer;
-        p->feed->added += item->answer == 1 ? item->count : 0;
+        item->added = item->added || item->answer == 1;
     }
     p->unanswered--;
 }
@@ -113,7 +114,7 @@ static int64_t feed_breaks(const struct redis_feed *f) {
     return f->client.reconnects + f->client.redirects;
 }
 
-/* From the first entry that was refused on; those before it are there. */
+/* Entries that are there are counted once more and not added. */
 static void feed_again(struct feed_part *p, bool force) {
     p->breaks = feed_breaks(p->feed);
     p->unanswered = p->items;
@@ -129,6 +130,7 @@ static void feed_waited(void *user, const redisReply *reply) {
     if (got >= f->options->wait && p->breaks == feed_breaks(f)) {
         p->closed = false;
         for (int i = 0; i < p->items; i++) {
+            f->added += p->item[i].added ? p->item[i].count : 0;
             f->bytes -= p->item[i].size;
             svi_free(p->item[i].bytes);
         }
@@ -146,19 +148,22 @@ static void feed_waited(void *user, const redisReply *reply) {
 /* A group whose entries are all answered: confirmed, or sent again. */
 static void feed_part_turn(struct feed_part *p) {
     struct redis_feed *f = p->feed;
-    int64_t first = -1;
+    bool gap = false;
     if (!p->closed || p->unanswered > 0 || p->waiting || f->failure[0])
         return;
-    for (int i = p->items - 1; i >= 0; i--)
-        first = p->item[i].answer < 0 ? p->item[i].n : first;
-    if (first >= 0) {
-        f->lost += first - p->next;
-        redis_log("log_rewound: partition %s has %" PRId64
-                  " samples of %s, after it had acknowledged %" PRId64
-                  ": the others were lost in a failover (--wait 1 prevents that). Going on with row %" PRId64
-                  " of the partition",
-                  p->names.key[REDIS_KEY_IN], p->next, f->src, first, first + 1);
-        feed_again(p, true);
+    for (int i = 0; i < p->items; i++)
+        gap = gap || p->item[i].answer < 0;
+    if (gap) {
+        /* The entries of this group are at hand: a server that lost them gets them again. */
+        const int64_t first = p->item[0].n, lost = first > p->next ? first - p->next : 0;
+        f->lost += lost;
+        if (lost > 0)
+            redis_log(
+                "log_rewound: %s has %" PRId64 " samples of %s, after it had acknowledged %" PRId64
+                ": the others were lost in a failover (--wait 1 prevents that). Going on with row %" PRId64
+                " of the partition",
+                p->names.key[REDIS_KEY_IN], p->next, f->src, first, first + 1);
+        feed_again(p, lost > 0);
     } else if (f->options->wait > 0) {
         char replicas[24];
         snprintf(replicas, sizeof replicas, "%" PRId64, f->options->wait);
@@ -280,7 +285,7 @@ static svs_code feed_entry(void *user, int partition, const void *bytes, size_t 
     const struct svi_bytes whole = {(uint8_t *)(uintptr_t)bytes, size, size},
                            *entry = skip > 0 ? &cut : &whole;
     struct feed_item *item = &p->item[p->items++];
-    *item = (struct feed_item){redis_need(1, entry->size), entry->size, n + skip, count - skip, 2};
+    *item = (struct feed_item){redis_need(1, entry->size), entry->size, n + skip, count - skip, 2, false};
     memcpy(item->bytes, entry->data, entry->size);
     svi_bytes_clear(&cut);
     f->bytes += item->size;
