@@ -24,7 +24,7 @@ PYTHON_RUN = $(wildcard adapters/python/tests/test_*.py)
 # What runs nothing that a sanitizer sees, or has no room for one: in the plain build only. So are the sessions of the pages and of README,
 # whose commands have tests of their own, the recordings, power cuts, which try what is on the disk, and what a browser, Node and Prometheus see.
 # The package for Python is built by the plain build alone; what it calls has tests in C, and memcheck runs it (test_memcheck.py).
-PLAIN_RUN = $(wildcard tests/structure/test_*) $(PYTHON_RUN) $(addprefix tests/fault/test_,simulator powercut powercut_run) \
+PLAIN_RUN = $(wildcard tests/structure/test_*) $(PYTHON_RUN) $(addprefix tests/fault/test_,simulator powercut powercut_run redis_cluster) \
             $(addprefix tests/cli/test_,address_space memory pages readme recorded manual node http_page http_metrics config.sh examples.sh install.sh)
 # Programs that make the n-th allocation fail, or count them, take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@)$(findstring key_memory,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_alloc_plain$(comma)--wrap=svi_realloc$(comma)--wrap=svi_realloc_plain)$(if $(findstring key_memory,$@),$(comma)--wrap=svi_free)
@@ -63,7 +63,7 @@ python-if-possible: libs
 	@! tests/pytest --check || $(MAKE) --no-print-directory -s python
 
 # These wait most of their time, for clocks, time limits and each other: two of them run beside the rest.
-WAITING = $(addprefix tests/cli/test_,ack curve mqtt kafka clock key_alerts connections http_history http_metrics http_server http_streams manual merge merged redis status) tests/fault/test_full_disk tests/fault/test_kill_redis
+WAITING = $(addprefix tests/cli/test_,ack curve mqtt kafka clock key_alerts connections http_history http_metrics http_server http_streams manual merge merged redis status) $(addprefix tests/fault/test_,full_disk kill_redis redis_cluster)
 # The long ones first: at the end no row waits for the other.
 LONG    = $(addprefix $(BUILD)/tests/,fault/test_flips property/test_key_alerts property/test_prior_hostile property/test_desk property/test_key_walks)
 RUN_ALL = $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $(TEST_BIN)
