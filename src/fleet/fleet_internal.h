@@ -513,6 +513,7 @@ svs_code svi_fleet_sums_join(struct svi_fleet *f, const struct svi_key_entry *en
 svs_code svi_fleet_sums_numbers(struct svi_fleet *f, struct svi_window_sums *out, svs_error *err);
 svs_code svi_fleet_sums_record(struct svi_fleet *f, struct svi_sums *r, svs_error *err);
 uint64_t svi_fleet_sums_mark(struct svi_fleet *f);
+double svi_fleet_sums_memory(const struct svi_fleet *f); /* bytes */
 void svi_fleet_sums_renew(struct svi_fleet *f); /* notes that keys hold rows that are not counted */
 void svi_fleet_sums_archive(struct svi_archive *a, svi_stream *s);
 

@@ -80,5 +80,6 @@ double svi_fleet_memory(const svi_stream *s) {
     memory_learn(f);
     return (double)svi_key_table_in_memory(f->table) * f->largest.memory.each +
            (double)svi_key_table_count(f->table) * f->largest.memory.entry +
-           (f->cache ? svi_key_cache_memory(f->cache) : 0) + svi_fleet_shared_memory(f);
+           (f->cache ? svi_key_cache_memory(f->cache) : 0) + svi_fleet_shared_memory(f) +
+           svi_fleet_sums_memory(f);
 }

@@ -104,6 +104,14 @@ svs_code svi_fleet_sums_keep(struct svi_fleet *f, bool on, svs_error *err) {
     return code;
 }
 
+double svi_fleet_sums_memory(const struct svi_fleet *f) {
+    const struct svi_fleet_sums *s = f->sums;
+    double bytes = s ? (double)(sizeof *s + svi_prior_sums_bytes(&s->all.sums)) : 0;
+    for (int i = 0; s && i < SVI_FLEET_PARTS; i++)
+        bytes += (double)svi_prior_sums_bytes(&s->part[i].sums);
+    return bytes;
+}
+
 void svi_fleet_sums_free(struct svi_fleet *f) {
     sums_free(&f->sums);
 }

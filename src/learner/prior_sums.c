@@ -112,6 +112,12 @@ static svs_code sums_reserve(struct svi_prior_sums *s, int n, int labels, svs_er
     return SVS_OK;
 }
 
+size_t svi_prior_sums_bytes(const struct svi_prior_sums *s) {
+    int32_t dims[DIMS];
+    sums_dims(s->capacity, s->label_capacity, true, dims);
+    return svi_arrays_bytes(&sums_arrays, dims);
+}
+
 svs_code svi_prior_sums_ready(struct svi_prior_sums *s, svs_error *err) {
     return sums_reserve(s, s->n > FIRST_CAPACITY ? s->n : FIRST_CAPACITY, LABEL_FIRST, err);
 }

@@ -120,6 +120,8 @@ void svi_prior_sums_map(const struct svi_prior_sums *all, const struct svi_prior
  * typical size of a target, INFINITY: not known. */
 bool svi_prior_sums_inexact(const struct svi_prior_sums *s, double target);
 
+size_t svi_prior_sums_bytes(const struct svi_prior_sums *s); /* of memory that they take */
+
 /* Empties the sums; features and labels stay. */
 void svi_prior_sums_empty(struct svi_prior_sums *s);
 
