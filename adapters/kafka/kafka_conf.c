@@ -116,6 +116,13 @@ svs_code kafka_settings_load(struct kafka_settings *s, const char *path, svs_err
     return code;
 }
 
+bool kafka_settings_has(const struct kafka_settings *s, const char *key) {
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(s->key[i], key) == 0)
+            return true;
+    return false;
+}
+
 void kafka_settings_clear(struct kafka_settings *s) {
     for (int i = 0; i < KAFKA_SETTINGS_MAX; i++) {
         if (s->value[i])
@@ -157,18 +164,15 @@ static void conf_drop_log(const rd_kafka_t *client, int level, const char *what,
 rd_kafka_conf_t *kafka_conf_new(struct kafka_origin *origin, const char *const *ours) {
     const struct kafka_settings *s = origin->settings;
     char why[512];
-    bool debug = false;
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    for (int i = 0; i < s->count; i++) {
+    for (int i = 0; i < s->count; i++)
         rd_kafka_conf_set(conf, s->key[i], s->value[i], why, sizeof why); /* tried before */
-        debug = debug || strcmp(s->key[i], "debug") == 0;
-    }
     for (int i = 0; ours[i]; i += 2)
         if (rd_kafka_conf_set(conf, ours[i], ours[i + 1], why, sizeof why) != RD_KAFKA_CONF_OK) {
             kafka_log("this librdkafka (%s) cannot be used: %s", rd_kafka_version_str(), why);
             exit(1);
         }
-    if (!debug)
+    if (!kafka_settings_has(s, "debug"))
         rd_kafka_conf_set_log_cb(conf, conf_drop_log);
     rd_kafka_conf_set_opaque(conf, origin);
     rd_kafka_conf_set_error_cb(conf, conf_error);

@@ -36,6 +36,9 @@ svs_code kafka_settings_add(struct kafka_settings *s, const char *pair, bool fro
  * SVS_SETTING with file and line. */
 svs_code kafka_settings_load(struct kafka_settings *s, const char *path, svs_error *err);
 
+/* Did the user set it? */
+bool kafka_settings_has(const struct kafka_settings *s, const char *key);
+
 /* Frees; values are overwritten first. */
 void kafka_settings_clear(struct kafka_settings *s);
 

@@ -197,10 +197,7 @@ static int kafka_options_names(struct kafka_options *o) {
 static int kafka_options_brokers(struct kafka_options *o) {
     char pair[2048];
     svs_error err;
-    bool given = false;
-    for (int i = 0; i < o->kafka.count; i++)
-        given = given || strcmp(o->kafka.key[i], "bootstrap.servers") == 0;
-    if (given && !o->brokers)
+    if (kafka_settings_has(&o->kafka, "bootstrap.servers") && !o->brokers)
         return 0;
     snprintf(pair, sizeof pair, "bootstrap.servers=%s", o->brokers ? o->brokers : "localhost:9092");
     return kafka_settings_add(&o->kafka, pair, true, &err) == SVS_OK

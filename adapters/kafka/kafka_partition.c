@@ -34,6 +34,7 @@
 static void partition_drop(struct kafka_partition *p) {
     partition_child_free(&p->child);
     kafka_reader_stop(&p->reader);
+    kafka_reader_stop(&p->claims);
     kafka_saving_end(&p->store);
     state_reader_end(&p->state);
     if (p->state.best.epoch > 0)
@@ -117,7 +118,35 @@ static void partition_go(struct kafka_partition *p) {
     }
 }
 
+static void partition_taken(struct kafka_partition *p) {
+    p->worker->counters.fenced++;
+    kafka_log("partition %d was taken by another worker; what was not committed is left to it", p->number);
+    p->phase = PHASE_REMOVED;
+}
+
+/* A later claim in the state topic is that of another owner. Where the brokers fence, the next commit would
+ * fail as well; this also ends an owner that has nothing to commit, or no transactions. */
+static void partition_watch(struct kafka_partition *p) {
+    rd_kafka_message_t *m;
+    svs_error err;
+    while (p->phase == PHASE_RUNS && (m = kafka_reader_next(&p->claims))) {
+        const rd_kafka_resp_err_t code = m->err;
+        uint64_t epoch;
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR && state_is_claim(m->key, m->key_len, &epoch) &&
+            epoch > p->claim)
+            partition_taken(p);
+        rd_kafka_message_destroy(m);
+        if (kafka_reader_out_of_range(code) &&
+            kafka_reader_start(&p->claims, &p->worker->readers, p->worker->topic[KAFKA_TOPIC_STATE],
+                               p->number, RD_KAFKA_OFFSET_END, &err) != SVS_OK)
+            kafka_partition_fail(p, err.text);
+    }
+}
+
 static void partition_run(struct kafka_partition *p) {
+    partition_watch(p);
+    if (p->phase != PHASE_RUNS)
+        return;
     kafka_partition_follow(p);
     if (p->leaving) {
         partition_go(p);

@@ -64,16 +64,18 @@ struct kafka_partition {
     bool sent;                /* an entry went to the model */
     bool saving;              /* a checkpoint was asked of the model */
     struct kafka_publisher publisher;
-    struct kafka_reader reader;
+    struct kafka_reader reader, claims; /* claims: the state topic, after what was recalled */
     struct state_reader state;
     struct kafka_seen seen;
     struct kafka_saving store;
     struct partition_child *child;
     int64_t generation;
-    int64_t offset; /* of the next entry to read */
-    int64_t stored; /* offset of the newest checkpoint in the topic */
-    uint64_t epoch; /* of the next checkpoint */
-    bool more;      /* records wait that no descriptor reports */
+    int64_t offset;   /* of the next entry to read */
+    int64_t stored;   /* offset of the newest checkpoint in the topic */
+    int64_t recalled; /* offset in the state topic */
+    uint64_t claim;   /* epoch under which we own the partition */
+    uint64_t epoch;   /* of the next checkpoint */
+    bool more;        /* records wait that no descriptor reports */
     int64_t skipped, gaps,
         refusals; /* occasions, for the log: undecodable entries, lost events, refused entries */
 };

@@ -186,8 +186,11 @@ void kafka_partition_started(struct kafka_partition *p) {
     }
     if (p->store.active)
         return;
-    state_key(p->number, p->epoch++, STATE_CLAIM, key);
-    if (kafka_publisher_put(&p->publisher, KAFKA_TOPIC_STATE, key, "", 0, &err) != SVS_OK) {
+    p->claim = p->epoch++;
+    state_key(p->number, p->claim, STATE_CLAIM, key);
+    if (kafka_publisher_put(&p->publisher, KAFKA_TOPIC_STATE, key, "", 0, &err) != SVS_OK ||
+        kafka_reader_start(&p->claims, &p->worker->readers, p->worker->topic[KAFKA_TOPIC_STATE], p->number,
+                           p->recalled, &err) != SVS_OK) {
         kafka_partition_fail(p, err.text);
         return;
     }

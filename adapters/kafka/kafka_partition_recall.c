@@ -85,6 +85,7 @@ void kafka_partition_take(struct kafka_partition *p) {
             return;
         }
         if (end && recalls) {
+            p->recalled = offset;
             partition_compare(p);
             return;
         }

@@ -11,17 +11,26 @@
 
 svs_code kafka_readers_open(struct kafka_readers *r, struct kafka_settings *settings, int wake,
                             svs_error *err) {
-    const char *const ours[] = {"group.id",
-                                "svmstream-reader",
-                                "enable.auto.commit",
-                                "false",
-                                "isolation.level",
-                                "read_committed",
-                                "enable.partition.eof",
-                                "true",
-                                "auto.offset.reset",
-                                "error",
-                                NULL};
+    static const char *const soft[][2] = {{"queued.max.messages.kbytes", "8192"},
+                                          {"fetch.wait.max.ms", "100"}};
+    const char *ours[16] = {"group.id",
+                            "svmstream-reader",
+                            "enable.auto.commit",
+                            "false",
+                            "isolation.level",
+                            "read_committed",
+                            "auto.offset.reset",
+                            "error",
+                            "enable.partition.eof",
+                            "true"};
+    int n = 10;
+    /* Where the user has no other wish: each partition has a queue, and the end of a topic is known only when
+     * a fetch that waits for more returns. */
+    for (int i = 0; i < 2; i++)
+        if (!kafka_settings_has(settings, soft[i][0])) {
+            ours[n++] = soft[i][0];
+            ours[n++] = soft[i][1];
+        }
     *r = (struct kafka_readers){.origin = {settings, r}, .wake = wake};
     r->client = kafka_client_new(RD_KAFKA_CONSUMER, kafka_conf_new(&r->origin, ours), err);
     return r->client ? SVS_OK : err->code;

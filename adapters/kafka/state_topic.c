@@ -65,6 +65,12 @@ static bool state_key_read(const void *key, size_t size, int *part, uint64_t *ep
     return sscanf(text + at, "%" SCNd64 "%n", piece, &end) == 1 && !text[at + end] && *piece >= 0;
 }
 
+bool state_is_claim(const void *key, size_t size, uint64_t *epoch) {
+    int part;
+    int64_t piece;
+    return state_key_read(key, size, &part, epoch, &piece) && piece == STATE_CLAIM;
+}
+
 static void state_path(const struct state_reader *r, uint64_t epoch, char *out, size_t size) {
     snprintf(out, size, "%.200s/p%d-%" PRIu64 ".state", r->folder, r->part, epoch);
 }

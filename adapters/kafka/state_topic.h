@@ -54,6 +54,9 @@ struct state_reader {
 enum { STATE_END = -1, STATE_CLAIM = -2 };
 void state_key(int part, uint64_t epoch, int64_t piece, char out[STATE_KEY]);
 
+/* Is this the key of a claim, and of which epoch? */
+bool state_is_claim(const void *key, size_t size, uint64_t *epoch);
+
 /* Makes a closing record; returns its length. */
 int state_closing_text(const struct state_closing *c, char out[STATE_CLOSING]);
 
