@@ -24,7 +24,7 @@ static rd_kafka_t *mock_client(const rd_kafka_mock_cluster_t *cluster, rd_kafka_
     const char *const pairs[] = {"bootstrap.servers", rd_kafka_mock_cluster_bootstraps(cluster), "log_level",
                                  "0"},
                       *const more[] = {"group.id", "mock_kafka",        "enable.partition.eof",
-                                       "true",     "auto.offset.reset", "earliest"};
+                                       "true",     "fetch.wait.max.ms", "10"};
     char why[512];
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     for (int i = 0; i < 4; i += 2)
