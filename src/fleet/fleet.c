@@ -58,9 +58,10 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
     entry->fleet = f;
     struct svi_engine *e =
         svi_engine_new(s, &setup, f->stream.epoch + entry->head.again, svi_fleet_key_sink, entry, err);
-    if (e &&
-        (svi_fleet_prior_join(f, entry, e, err) != SVS_OK || svi_fleet_sums_join(f, entry, e, err) != SVS_OK))
+    if (e && svi_fleet_prior_join(f, entry, e, err) != SVS_OK)
         svi_engine_free(&e);
+    if (e)
+        svi_fleet_sums_join(f, entry, e);
     if (e)
         svi_fleet_shared_join(f, entry, e);
     return e;

@@ -488,6 +488,9 @@ void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s);
 /* Makes the newest prior again, of the sums as of the last coupling. SVS_NO_MEMORY: it stays. */
 svs_code svi_fleet_prior_again(struct svi_fleet *f, svs_error *err);
 
+/* The sums of a part of the keys. */
+const struct svi_prior_sums *svi_fleet_prior_part(const struct svi_fleet *f, int part);
+
 /* The sums and bounds of the last coupling, for a sums record; *keys: that hold samples. */
 const struct svi_prior_sums *svi_fleet_prior_sums(const struct svi_fleet *f,
                                                   const struct svi_prior_bounds **bounds, int64_t *keys);
@@ -503,9 +506,11 @@ struct svi_fleet_sums;
 svs_code svi_fleet_sums_keep(struct svi_fleet *f, bool on, svs_error *err);
 void svi_fleet_sums_free(struct svi_fleet *f);
 
-/* A new engine, after svi_fleet_prior_join. SVS_NO_MEMORY. */
-svs_code svi_fleet_sums_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e,
-                             svs_error *err);
+/* A new engine, after svi_fleet_prior_join. */
+void svi_fleet_sums_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e);
+
+/* Gives the sums the features and labels of the prior's; all workers must be idle. SVS_NO_MEMORY. */
+svs_code svi_fleet_sums_follow(struct svi_fleet *f, svs_error *err);
 
 /* numbers: of the rows that all keys hold; keeping must have begun. record: makes the record, and begins to
  * keep sums if they are not kept; names and labels are valid until the next call. mark: changes with it.
@@ -514,7 +519,7 @@ svs_code svi_fleet_sums_numbers(struct svi_fleet *f, struct svi_window_sums *out
 svs_code svi_fleet_sums_record(struct svi_fleet *f, struct svi_sums *r, svs_error *err);
 uint64_t svi_fleet_sums_mark(struct svi_fleet *f);
 double svi_fleet_sums_memory(const struct svi_fleet *f); /* bytes */
-void svi_fleet_sums_renew(struct svi_fleet *f); /* notes that keys hold rows that are not counted */
+void svi_fleet_sums_renew(struct svi_fleet *f);          /* notes that keys hold rows that are not counted */
 void svi_fleet_sums_archive(struct svi_archive *a, svi_stream *s);
 
 /* ---- fleet_merged.c: what the keys of all machines hold */
@@ -522,7 +527,7 @@ void svi_fleet_sums_archive(struct svi_archive *a, svi_stream *s);
 struct svi_fleet_merged;
 
 void svi_fleet_merged_free(struct svi_fleet *f);
-bool svi_fleet_merged_known(const svi_stream *s);        /* has a record come? */
+bool svi_fleet_merged_known(const svi_stream *s);       /* has a record come? */
 bool svi_fleet_merged_taken(const struct svi_fleet *f); /* do new keys take it? */
 
 /* *made: the prior of the keys here (NULL: none), made of these sums and bounds. Replaces it by the merged

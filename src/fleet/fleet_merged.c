@@ -41,19 +41,17 @@ void svi_fleet_merged_free(struct svi_fleet *f) {
     merged_free(&f->merged);
 }
 
-/* Replaces what the fleet has, or leaves it if the map is wrong. */
-static svs_code merged_read(struct svi_fleet *f, const void *map, size_t size, svs_error *err) {
+static svs_code merged_read(const struct svi_fleet *f, const void *map, size_t size,
+                            struct svi_fleet_merged **made, svs_error *err) {
     struct svi_fleet_merged *m = svi_alloc(sizeof *m);
     if (!m)
         return svi_fail_memory(err, "the merged prior");
     svs_code code = svi_prior_record_decode(&m->r, f->stream.root->s->task == SVS_REGRESS, map, size, err);
     if (code == SVS_OK && (code = svi_bytes_append(&m->map, map, size)) != SVS_OK)
         svi_fail_memory(err, "the merged prior");
-    if (code == SVS_OK) {
-        merged_free(&f->merged);
-        f->merged = m;
-    } else
+    if (code != SVS_OK)
         merged_free(&m);
+    *made = m;
     return code;
 }
 
@@ -80,8 +78,14 @@ svs_code svi_fleet_merged_take(svi_stream *s, const void *map, size_t size, svs_
     struct svi_fleet *f = svi_fleet_of(s);
     SVI_TRY(merged_fits(f, err));
     svi_workers_settle(f);
-    SVI_TRY(merged_read(f, map, size, err));
-    return svi_fleet_prior_again(f, err);
+    struct svi_fleet_merged *made, *old = f->merged;
+    SVI_TRY(merged_read(f, map, size, &made, err));
+    f->merged = made;
+    const svs_code code = svi_fleet_prior_again(f, err);
+    if (code != SVS_OK)
+        f->merged = old;
+    merged_free(code == SVS_OK ? &old : &made);
+    return code;
 }
 
 bool svi_fleet_merged_known(const svi_stream *s) {
@@ -197,6 +201,6 @@ void svi_fleet_merged_archive(struct svi_archive *a, svi_stream *s) {
     if (svi_archive_ok(a))
         svi_archive_bytes(a, "prior", map, size);
     if (svi_archive_ok(a))
-        merged_read(f, map, (size_t)size, a->err);
+        merged_read(f, map, (size_t)size, &f->merged, a->err);
     svi_free(map);
 }

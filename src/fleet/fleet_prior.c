@@ -275,6 +275,10 @@ svs_code svi_fleet_prior_again(struct svi_fleet *f, svs_error *err) {
     return code;
 }
 
+const struct svi_prior_sums *svi_fleet_prior_part(const struct svi_fleet *f, int part) {
+    return &f->prior->part[part];
+}
+
 const struct svi_prior_sums *svi_fleet_prior_sums(const struct svi_fleet *f,
                                                   const struct svi_prior_bounds **bounds, int64_t *keys) {
     *keys = 0;
@@ -304,6 +308,8 @@ void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s) {
     svi_prior_sums_archive(a, &p->all);
     for (int i = 0; i < SVI_FLEET_PARTS && svi_archive_ok(a); i++)
         svi_prior_sums_archive(a, &p->part[i]);
+    if (svi_archive_loading(a) && svi_archive_ok(a))
+        svi_fleet_sums_follow(f, a->err);
     if (!svi_archive_loading(a) || !svi_archive_ok(a) ||
         svi_prior_make(&p->all, &p->bounds, p->number, &p->newest, a->err) != SVS_OK)
         return;

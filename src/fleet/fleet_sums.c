@@ -69,39 +69,45 @@ static struct svi_fleet_sums *sums_new(const struct svi_fleet *f, svs_error *err
 
 /* ---- which keys count */
 
-svs_code svi_fleet_sums_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e,
-                             svs_error *err) {
-    if (!f->sums || entry == f->guest)
-        return SVS_OK;
-    return svi_learner_set_plain(e->learner, &f->sums->part[svi_fleet_part(entry->hash)], err);
+/* Other threads may be adding to the part: only the pointer is set. */
+void svi_fleet_sums_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e) {
+    if (f->sums && entry != f->guest)
+        svi_learner_set_plain(e->learner, &f->sums->part[svi_fleet_part(entry->hash)]);
 }
 
-static svs_code sums_reach(struct svi_fleet *f, svs_error *err) {
+static void sums_reach(struct svi_fleet *f) {
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n; n = n->after)
         if (n->engine && f->sums)
-            SVI_TRY(svi_fleet_sums_join(f, n, n->engine, err));
+            svi_fleet_sums_join(f, n, n->engine);
         else if (n->engine)
-            svi_learner_set_plain(n->engine->learner, NULL, NULL);
+            svi_learner_set_plain(n->engine->learner, NULL);
+}
+
+svs_code svi_fleet_sums_follow(struct svi_fleet *f, svs_error *err) {
+    for (int i = 0; f->sums && i < SVI_FLEET_PARTS; i++)
+        SVI_TRY(svi_prior_sums_follow(&f->sums->part[i].sums, svi_fleet_prior_part(f, i), err));
     return SVS_OK;
 }
 
 /* Keys that hold rows are counted by a walk, at the first record. */
 svs_code svi_fleet_sums_keep(struct svi_fleet *f, bool on, svs_error *err) {
-    struct svi_fleet_sums *old = f->sums;
-    if (on == (old != NULL) || (on && !f->prior))
+    if (on == (f->sums != NULL) || (on && !f->prior))
         return SVS_OK;
     svi_workers_settle(f);
-    f->sums = on ? sums_new(f, err) : NULL;
-    svs_code code = !on || f->sums ? sums_reach(f, err) : SVS_NO_MEMORY;
-    if (code != SVS_OK && f->sums) {
-        old = f->sums;
+    if (!on) {
+        struct svi_fleet_sums *old = f->sums;
         f->sums = NULL;
-        (void)sums_reach(f, NULL);
+        sums_reach(f);
+        sums_free(&old);
+        return SVS_OK;
     }
-    sums_free(&old);
-    if (f->sums)
-        f->sums->renew = svi_key_table_count(f->table) > 0;
-    return code;
+    if (!(f->sums = sums_new(f, err)) || svi_fleet_sums_follow(f, err) != SVS_OK) {
+        sums_free(&f->sums);
+        return SVS_NO_MEMORY;
+    }
+    f->sums->renew = svi_key_table_count(f->table) > 0;
+    sums_reach(f);
+    return SVS_OK;
 }
 
 double svi_fleet_sums_memory(const struct svi_fleet *f) {

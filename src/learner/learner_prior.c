@@ -699,11 +699,9 @@ void svi_prior_renew(svs_learner *l) {
 
 /* ---- plain sums */
 
-svs_code svi_learner_set_plain(svs_learner *l, struct svi_plain_sums *plain, svs_error *err) {
-    if (!prior_counts(l))
-        return SVS_OK;
-    l->prior->plain = plain;
-    return plain ? svi_prior_sums_follow(&plain->sums, l->prior->sums, err) : SVS_OK;
+void svi_learner_set_plain(svs_learner *l, struct svi_plain_sums *plain) {
+    if (prior_counts(l))
+        l->prior->plain = plain;
 }
 
 svs_code svi_learner_plain_name(const svs_learner *l, int feature, const char *name, svs_error *err) {
