@@ -61,8 +61,6 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
     if (e && svi_fleet_prior_join(f, entry, e, err) != SVS_OK)
         svi_engine_free(&e);
     if (e)
-        svi_fleet_sums_join(f, entry, e);
-    if (e)
         svi_fleet_shared_join(f, entry, e);
     return e;
 }

@@ -489,7 +489,7 @@ void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s);
 svs_code svi_fleet_prior_again(struct svi_fleet *f, svs_error *err);
 
 /* The sums of a part of the keys. */
-const struct svi_prior_sums *svi_fleet_prior_part(const struct svi_fleet *f, int part);
+struct svi_prior_sums *svi_fleet_prior_part(const struct svi_fleet *f, int part);
 
 /* The sums and bounds of the last coupling, for a sums record; *keys: that hold samples. */
 const struct svi_prior_sums *svi_fleet_prior_sums(const struct svi_fleet *f,
@@ -505,9 +505,6 @@ struct svi_fleet_sums;
 /* Begins or ends to keep them (publish.sums); only with a prior. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_fleet_sums_keep(struct svi_fleet *f, bool on, svs_error *err);
 void svi_fleet_sums_free(struct svi_fleet *f);
-
-/* A new engine, after svi_fleet_prior_join. */
-void svi_fleet_sums_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e);
 
 /* Gives the sums the features and labels of the prior's; all workers must be idle. SVS_NO_MEMORY. */
 svs_code svi_fleet_sums_follow(struct svi_fleet *f, svs_error *err);

@@ -275,7 +275,7 @@ svs_code svi_fleet_prior_again(struct svi_fleet *f, svs_error *err) {
     return code;
 }
 
-const struct svi_prior_sums *svi_fleet_prior_part(const struct svi_fleet *f, int part) {
+struct svi_prior_sums *svi_fleet_prior_part(const struct svi_fleet *f, int part) {
     return &f->prior->part[part];
 }
 

@@ -69,18 +69,10 @@ static struct svi_fleet_sums *sums_new(const struct svi_fleet *f, svs_error *err
 
 /* ---- which keys count */
 
-/* Other threads may be adding to the part: only the pointer is set. */
-void svi_fleet_sums_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e) {
-    if (f->sums && entry != f->guest)
-        svi_learner_set_plain(e->learner, &f->sums->part[svi_fleet_part(entry->hash)]);
-}
-
+/* Engines find the plain sums through those of their part. */
 static void sums_reach(struct svi_fleet *f) {
-    for (struct svi_key_entry *n = svi_key_table_first(f->table); n; n = n->after)
-        if (n->engine && f->sums)
-            svi_fleet_sums_join(f, n, n->engine);
-        else if (n->engine)
-            svi_learner_set_plain(n->engine->learner, NULL);
+    for (int i = 0; f->prior && i < SVI_FLEET_PARTS; i++)
+        svi_fleet_prior_part(f, i)->plain = f->sums ? &f->sums->part[i] : NULL;
 }
 
 svs_code svi_fleet_sums_follow(struct svi_fleet *f, svs_error *err) {

@@ -69,7 +69,6 @@ struct svi_learner_scratch {
 /* See learner_prior.h. */
 struct svi_learner_prior {
     struct svi_prior_sums *sums;
-    struct svi_plain_sums *plain;    /* NULL: none are kept */
     struct svi_prior *const *newest; /* *newest NULL: no prior yet */
     struct svi_prior *in;            /* the prior that P contains; NULL: none */
     double worth;                    /* samples as which it counts */

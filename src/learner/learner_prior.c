@@ -514,7 +514,7 @@ static svs_code prior_reserve(struct svi_learner_prior *p, int capacity, svs_err
 /* The plain sums have the places of the bounded ones. */
 static svs_code prior_place_plain(const svs_learner *l, int feature, uint16_t place, const char *name,
                                   svs_error *err) {
-    struct svi_plain_sums *plain = l->prior->plain;
+    struct svi_plain_sums *plain = l->prior->sums->plain;
     return plain ? svi_plain_sums_feature(plain, l->prior->sums, place, name, prior_plain(l, feature), err)
                  : SVS_OK;
 }
@@ -580,9 +580,9 @@ static uint16_t prior_label(const svs_learner *l, int label) {
 static void prior_count_plain(const svs_learner *l, const double *x, int label, double target,
                               double weight) {
     struct svi_learner_prior *p = l->prior;
-    if (p->plain)
-        svi_plain_sums_add(p->plain, l->kernels, prior_traits(l), p->placed < l->d ? p->placed : l->d, x,
-                           weight, prior_label(l, label), target);
+    if (p->sums->plain)
+        svi_plain_sums_add(p->sums->plain, l->kernels, prior_traits(l), p->placed < l->d ? p->placed : l->d,
+                           x, weight, prior_label(l, label), target);
 }
 
 /* Counts a row, or takes it out (weight < 0); false: it does not enter. Each quantity that decides is kept
@@ -605,7 +605,7 @@ svs_code svi_prior_reserve(svs_learner *l, svs_value y, svs_error *err) {
     if (!prior_counts(l))
         return SVS_OK;
     SVI_TRY(svi_prior_sums_label(l->prior->sums, y, 0, &place, err));
-    struct svi_plain_sums *plain = l->prior->plain;
+    struct svi_plain_sums *plain = l->prior->sums->plain;
     return plain ? svi_prior_sums_follow(&plain->sums, l->prior->sums, err) : SVS_OK;
 }
 
@@ -664,7 +664,7 @@ void svi_learner_count_bounded(svs_learner *l, int sign) {
 }
 
 void svi_learner_count_plain(svs_learner *l, int sign) {
-    if (!prior_counts(l) || !l->prior->plain)
+    if (!prior_counts(l) || !l->prior->sums->plain)
         return;
     for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
         prior_count_slot_plain(l, slot, sign);
@@ -698,11 +698,6 @@ void svi_prior_renew(svs_learner *l) {
 }
 
 /* ---- plain sums */
-
-void svi_learner_set_plain(svs_learner *l, struct svi_plain_sums *plain) {
-    if (prior_counts(l))
-        l->prior->plain = plain;
-}
 
 svs_code svi_learner_plain_name(const svs_learner *l, int feature, const char *name, svs_error *err) {
     return prior_counts(l) && feature < l->prior->placed
@@ -739,7 +734,6 @@ void svi_prior_return(svs_learner *l, const svs_learner *old) {
     old->prior->key = own; /* which goes with it */
     old->prior->lent = p->lent;
     p->lent = false;
-    p->plain = old->prior->plain;
     p->newest = old->prior->newest;
     prior_look(l, *p->newest);
 }

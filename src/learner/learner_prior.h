@@ -32,10 +32,8 @@ void svi_learner_count_held(svs_learner *l, int sign);
 void svi_learner_count_bounded(svs_learner *l, int sign); /* in the sums of the prior alone */
 void svi_learner_count_plain(svs_learner *l, int sign);   /* in the plain sums alone */
 
-/* plain: the samples held are counted in these sums too from now on (NULL: in none), which have the places
- * of the prior's already (svi_prior_sums_follow); those held now are not added. They must outlive the learner. plain_name: states the name of
- * a placed feature to them. SVS_NO_MEMORY. */
-void svi_learner_set_plain(svs_learner *l, struct svi_plain_sums *plain);
+/* States the name of a placed feature to the plain sums, if some are kept (struct svi_prior_sums, plain).
+ * SVS_NO_MEMORY. */
 svs_code svi_learner_plain_name(const svs_learner *l, int feature, const char *name, svs_error *err);
 
 /* Assesses the samples held by the bounds of this prior and counts them again. The model stays. */

@@ -29,6 +29,7 @@
 enum { SVI_PRIOR_KEYS, SVI_PRIOR_INVERSE, SVI_PRIOR_MEAN, SVI_PRIOR_SQUARE, SVI_PRIOR_OF_KEYS };
 
 struct svi_prior_sums {
+    struct svi_plain_sums *plain; /* of the same samples (learner/plain_sums.h); NULL: none are kept */
     bool regress;
     bool touched;                /* they are not empty */
     int n, capacity;             /* coordinates: 1, then the features; capacity for them */
