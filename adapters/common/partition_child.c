@@ -272,7 +272,8 @@ double partition_child_wait(const struct partition_child *c) {
     const double left = fmax(0, c->due - svi_monotonic());
     if (c->phase == PHASE_DEAD)
         return HUGE_VAL;
-    if (c->waiting)
+    /* More events, or a save that nothing is in the way of, which no item reports. */
+    if (c->waiting || (c->step == SAVE_WAITS && c->phase == PHASE_LIVE && c->entries.count == 0))
         return 0;
     if (c->phase == PHASE_PAUSE || (c->phase == PHASE_DRAIN && c->entries.flying == 0 && !c->greeted))
         return left;
