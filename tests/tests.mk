@@ -101,7 +101,7 @@ asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, i
 # others run.
 NO_RACES_SRC = $(filter-out tests/property/test_key_prior.c tests/property/test_prior_hostile.c tests/property/test_trees_resume.c tests/property/test_key_shared.c,$(wildcard tests/property/test_*.c)) tests/wire/% tests/fault/test_flips.c tests/unit/test_options.c $(patsubst %,tests/unit/test_%_nomem.c,bank engine engine_configure library key_shared novelty_stage load)
 NO_RACES     = $(addprefix tests/cli/,test_commands test_pages test_readme test_manual test_train test_probabilities test_novelty test_config.sh test_install.sh \
-                 test_recorded test_logs test_alert_lines test_feed test_load test_look test_mqtt test_http_server test_http_requests test_http_streams test_http_history test_http_metrics test_status test_redis \
+                 test_recorded test_logs test_alert_lines test_feed test_load test_look test_mqtt test_kafka test_http_server test_http_requests test_http_streams test_http_history test_http_metrics test_status test_redis \
                  test_cursor test_examples.sh test_json test_misread test_refusals) \
                $(addprefix tests/fault/,test_powercut test_powercut_run test_kill test_kill_keys test_kill_config test_kill_redis test_key_faults test_io_errors test_cut_load test_full_disk)
 # Programs of the plain build, where it is there, that start no thread: they need not be made again.
