@@ -84,6 +84,8 @@ static void describe_field(const struct svi_field *f, char *out, size_t size) {
         n += (size_t)snprintf(out + n, size - n, " from %.10g", f->low);
     if (ranged && f->high < SVI_FIELD_UNLIMITED)
         n += (size_t)snprintf(out + n, size - n, " to %.10g", f->high);
+    if (f->type == SVI_FIELD_TEXT)
+        n += (size_t)snprintf(out + n, size - n, " of at most %.0f bytes without NUL", f->high - 1);
     for (int i = 0; f->words && f->words[i] && n < size; i++)
         n += (size_t)snprintf(out + n, size - n, "%s %s", i ? "," : "", f->words[i]);
 }
