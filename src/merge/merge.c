@@ -144,9 +144,12 @@ static enum svi_merge_taken part_compare(const struct svi_part *p, const struct 
 
 /* Two processes with one name cannot both count, and the samples of one would be missing without a word. A
  * process that started earlier has ended when the next one begins; so records of an earlier one that go on,
- * with numbers beyond all it had sent, are not late: it lives. */
+ * with numbers beyond all it had sent, are not late: it lives. And a later one that goes on behind the sums
+ * that count is a second process, or the same one with an older state. */
 static void part_note_rival(struct svi_part *held, const struct svi_part *p) {
-    if (p->epoch == 0 || p->epoch >= held->epoch || p->record.part_epoch > held->record.part_epoch)
+    const struct svi_sums *a = &p->record, *b = &held->record;
+    if (p->epoch == 0 || p->epoch == held->epoch || a->part_epoch > b->part_epoch ||
+        (p->epoch > held->epoch && !svi_sums_newer(b->part_epoch, b->offset, a->part_epoch, a->offset)))
         return;
     const bool known = p->epoch == held->rival;
     if (known && p->seq <= held->rival_seq)
@@ -154,6 +157,7 @@ static void part_note_rival(struct svi_part *held, const struct svi_part *p) {
     held->rivals = known ? held->rivals + 1 : 1;
     held->rival = p->epoch;
     held->rival_seq = p->seq;
+    held->rival_seen = p->heard;
 }
 
 /* What is known of a rival when record `p` replaces `old`: after a change of the process it is the former
@@ -162,6 +166,7 @@ static void part_follow(struct svi_part *p, const struct svi_part *old) {
     const bool same = p->epoch == old->epoch;
     p->rival = same ? old->rival : old->epoch;
     p->rival_seq = same ? old->rival_seq : old->seq;
+    p->rival_seen = same ? old->rival_seen : old->heard;
     p->rivals = same || p->epoch == old->rival ? old->rivals : 0;
 }
 
@@ -271,9 +276,12 @@ svs_code svi_merge_restore(struct svi_merge *m, const char *name, svs_error *err
 bool svi_merge_mark(struct svi_merge *m, double now) {
     bool changed = false;
     for (int64_t i = 0; i < m->count; i++) {
-        const bool stale = m->o.stale > 0 && now - m->part[i]->heard > m->o.stale;
-        changed = changed || stale != m->part[i]->stale;
-        m->part[i]->stale = stale;
+        struct svi_part *p = m->part[i];
+        const bool stale = m->o.stale > 0 && now - p->heard > m->o.stale;
+        changed = changed || stale != p->stale;
+        p->stale = stale;
+        if (m->o.stale > 0 && now - p->rival_seen > m->o.stale)
+            p->rivals = 0; /* it has ended */
     }
     return changed;
 }
@@ -304,16 +312,21 @@ static uint64_t part_likeness(const struct svi_part *p) {
     return svi_fnv(hash, p->record.features || p->record.kind == SVI_SUMS_NAMED ? "+" : "-", 1);
 }
 
+/* Can it be joined at all? With `strict` a part whose sums are those of no samples cannot. */
+static bool part_may_join(const struct svi_part *p, bool strict) {
+    return !p->dropped && !(strict && p->sound == SVI_PART_UNSOUND);
+}
+
 /* Refuses the parts that are not like the largest group of equal ones. *lead: the first of that group; NULL:
  * there are no parts. */
-static svs_code merge_group(struct svi_merge *m, struct svi_part **lead, svs_error *err) {
+static svs_code merge_group(struct svi_merge *m, bool strict, struct svi_part **lead, svs_error *err) {
     struct likeness *all = svi_alloc_array((size_t)m->count + 1, sizeof *all);
     int64_t count = 0, most = 0, first = -1;
     *lead = NULL;
     if (!all)
         return svi_fail_memory(err, "the order of all parts");
     for (int64_t i = 0; i < m->count; i++)
-        if (!m->part[i]->dropped)
+        if (part_may_join(m->part[i], strict))
             all[count++] = (struct likeness){part_likeness(m->part[i]), i};
     qsort(all, (size_t)count, sizeof *all, likeness_order);
     for (int64_t i = 0, end; i < count; i = end) {
@@ -325,14 +338,16 @@ static svs_code merge_group(struct svi_merge *m, struct svi_part **lead, svs_err
         }
     }
     svi_free(all);
-    if (first < 0)
-        return SVS_OK;
-    *lead = m->part[first];
-    const uint64_t hash = part_likeness(*lead);
+    *lead = first < 0 ? NULL : m->part[first];
+    const uint64_t hash = first < 0 ? 0 : part_likeness(*lead);
     for (int64_t i = 0; i < m->count; i++) {
         struct svi_part *p = m->part[i];
         p->why.code = SVS_OK;
-        if (!p->dropped && part_likeness(p) != hash)
+        if (!p->dropped && !part_may_join(p, strict))
+            svi_fail(&p->why, SVS_NUMERIC,
+                     "its sums cannot be those of any samples (a variance below 0, or a correlation beyond "
+                     "1): they are damaged, or were made by another program");
+        else if (!p->dropped && part_likeness(p) != hash)
             svi_join_refuse(p, *lead, &p->why);
     }
     return SVS_OK;
@@ -460,10 +475,11 @@ static svs_code merge_model(struct svi_merge *m, const struct svi_join *j, const
     return SVS_OK;
 }
 
-static svs_code merge_solve(struct svi_merge *m, struct svi_join *j, svs_model **out, svs_error *err) {
+static svs_code merge_solve(struct svi_merge *m, bool strict, struct svi_join *j, svs_model **out,
+                            svs_error *err) {
     struct svi_part *lead;
     struct svi_union_options o = {0};
-    SVI_TRY(merge_group(m, &lead, err));
+    SVI_TRY(merge_group(m, strict, &lead, err));
     if (!lead)
         return svi_fail(err, SVS_EMPTY, "no part is joined");
     SVI_TRY(merge_join(m, lead, j, err));
@@ -475,12 +491,38 @@ static svs_code merge_solve(struct svi_merge *m, struct svi_join *j, svs_model *
     return merge_model(m, j, &o, out, err);
 }
 
-svs_code svi_merge_solve(struct svi_merge *m) {
+/* Assesses the parts of a union that cannot be solved. True: there is one whose sums are those of no samples.
+ */
+static bool merge_assess(struct svi_merge *m, svs_error *err) {
+    bool unsound = false;
+    for (int64_t i = 0; i < m->count; i++) {
+        struct svi_part *p = m->part[i];
+        if (part_is_in(p) && svi_part_assess(p, err) != SVS_OK)
+            return false;
+        unsound = unsound || (part_is_in(p) && p->sound == SVI_PART_UNSOUND);
+    }
+    return unsound;
+}
+
+/* Solves; the caller frees *out in any case. One damaged part must not end the model of all others: where
+ * the union cannot be solved, such parts are looked for, and it is solved without them. */
+static svs_code merge_try(struct svi_merge *m, svs_model **out, svs_error *err) {
     struct svi_join j = {0};
+    svs_code code = merge_solve(m, false, &j, out, err);
+    if (code == SVS_NUMERIC && merge_assess(m, err)) {
+        svi_join_clear(&j);
+        svs_model_free(out);
+        err->code = SVS_OK;
+        code = merge_solve(m, true, &j, out, err);
+    }
+    svi_join_clear(&j);
+    return code == SVS_NUMERIC ? err->code : code; /* no memory to look for them */
+}
+
+svs_code svi_merge_solve(struct svi_merge *m) {
     svs_model *model = NULL;
     m->failure.code = SVS_OK;
-    const svs_code code = merge_solve(m, &j, &model, &m->failure);
-    svi_join_clear(&j);
+    const svs_code code = merge_try(m, &model, &m->failure);
     if (code == SVS_OK) {
         const struct svi_bytes before = m->schema;
         svs_model_free(&m->model);

@@ -8,7 +8,8 @@
  *
  * Parts that cannot be joined are left out, with the reason: of all parts that are not dropped, the largest
  * group with one task, one kind of rows and (dense) one set of names is joined; among equally large ones that
- * of the first name. Within it a part that contradicts one before it is left out (part_join.h). */
+ * of the first name. Within it a part that contradicts one before it is left out (part_join.h). Where their
+ * union cannot be solved, parts whose sums cannot be those of any samples are left out of all this. */
 #ifndef SVI_MERGE_H
 #define SVI_MERGE_H
 
@@ -71,7 +72,8 @@ svs_code svi_merge_take(struct svi_merge *m, const void *payload, size_t size, d
 svs_code svi_merge_drop(struct svi_merge *m, const char *name, svs_error *err);
 svs_code svi_merge_restore(struct svi_merge *m, const char *name, svs_error *err);
 
-/* Marks the parts that have been silent for too long. True: a mark has changed. */
+/* Marks the parts that have been silent for too long, and forgets the second process of a part when that has.
+ * True: a mark has changed. */
 bool svi_merge_mark(struct svi_merge *m, double now);
 
 /* Solves, and replaces `model`, whose version rises. On failure the last model stays, and `failure` says why:

@@ -18,23 +18,31 @@ enum svi_part_state {
         SVI_PART_STATE_COUNT
 };
 
+/* Can the sums be those of any samples? */
+enum svi_part_sound { SVI_PART_UNASSESSED = 0, SVI_PART_SOUND, SVI_PART_UNSOUND };
+
 struct svi_part {
     struct svi_sums record; /* decoded */
     uint64_t epoch, seq;    /* of the event that held it; 0: it had none */
     size_t bytes;           /* of the payload: what the limit of memory counts */
     double heard;           /* monotonic: when its last record arrived, a repeated one included */
     bool stale, dropped;
-    int reported; /* for the caller: what it has reported of the part; 0 at the beginning */
-    /* Another process that sends records of the same part: the epoch of its events, the last one, and how
-     * many have come since it should have ended. */
+    enum svi_part_sound sound; /* of the record: what svi_part_assess has found */
+    int reported;              /* for the caller: what it has reported of the part; 0 at the beginning */
+    /* Another process that sends records of the same part: the epoch of its events, the last one, how many
+     * have come since it should have ended, and (monotonic) when the last one did. */
     uint64_t rival, rival_seq;
     int rivals;
+    double rival_seen;
     svs_error why; /* why it is left out; code SVS_OK: it is joined */
     /* of the last solution, [record.sums.d] and [record.sums.classes]: places in the union; owned */
     int32_t *feature, *label;
 };
 
 const char *svi_part_state_name(enum svi_part_state state);
+
+/* Sets `sound`, once for each record, by a factor of its matrix: d^3 / 3 operations. SVS_NO_MEMORY. */
+svs_code svi_part_assess(struct svi_part *p, svs_error *err);
 
 #define SVI_PART_RIVALS 3 /* so many records in a row are no late ones any more */
 

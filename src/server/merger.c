@@ -33,6 +33,7 @@
 #define LINGER_MS     2000
 #define MARK_SECONDS  1.0 /* how often silence is looked for */
 #define FREE_SECONDS  2.0
+#define HINT_SECONDS  10.0 /* without any sums, until that is reported */
 #define TOPIC         "sums."
 
 struct merger {
@@ -49,7 +50,7 @@ struct merger {
     bool rows;                    /* records come from standard input */
     const char *server_keys;    /* the setting curve.server: one key, or one for each address, with commas */
     struct svi_request stopper; /* the request `stop`, answered last */
-    bool stopped, stop, ended;
+    bool stopped, stop, ended, hinted;
     double stats_at, mark_at; /* monotonic: when they were done last */
 };
 
@@ -182,6 +183,13 @@ static void merger_report_access(struct merger *p) {
 
 /* ---- the loop */
 
+static void merger_log(const struct merger *p, const char *what, const char *address) {
+    if (!p->hooks->log)
+        return;
+    fprintf(p->hooks->log, "%s %s\n", what, address);
+    fflush(p->hooks->log);
+}
+
 enum merger_item { ITEM_END, ITEM_RELOAD, ITEM_IN, ITEM_CTL, ITEM_OUT, ITEM_ACCESS, ITEM_COUNT };
 
 static void merger_items(const struct merger *p, zmq_pollitem_t *items) {
@@ -205,6 +213,14 @@ static double merger_mark_due(const struct merger *p) {
     return p->state.merge.count > 0 && !p->rows ? p->mark_at + MARK_SECONDS : INFINITY;
 }
 
+/* A SUB socket never fails: a wrong address, or workers without publish.sums, look like silence. */
+static double merger_hint_due(const struct merger *p) {
+    const double stale = p->settings.merge_stale;
+    return p->rows || p->hinted || p->state.merge.count > 0
+               ? INFINITY
+               : p->state.started + (stale > 0 ? fmin(stale, HINT_SECONDS) : HINT_SECONDS);
+}
+
 /* Where nobody can see a model before the end of the input, there is one solution: the last. */
 static double merger_solve_due(const struct merger *p) {
     return p->rows && !p->context ? INFINITY : svi_merger_due(&p->state);
@@ -212,7 +228,8 @@ static double merger_solve_due(const struct merger *p) {
 
 static long merger_wait_ms(const struct merger *p) {
     const double left =
-        fmin(merger_solve_due(p), fmin(merger_stats_due(p), merger_mark_due(p))) - svi_monotonic();
+        fmin(fmin(merger_solve_due(p), merger_hint_due(p)), fmin(merger_stats_due(p), merger_mark_due(p))) -
+        svi_monotonic();
     /* Rounded up, so that the loop does not spin before a deadline. */
     return isinf(left) ? -1 : left <= 0 ? 0 : left > 60 ? 60000 : (long)(1000 * left) + 1;
 }
@@ -220,6 +237,10 @@ static long merger_wait_ms(const struct merger *p) {
 static void merger_timers(struct merger *p) {
     const double now = svi_monotonic();
     bool marked = false;
+    if (now >= merger_hint_due(p)) {
+        p->hinted = true;
+        merger_log(p, "no sums yet:", SVI_MERGER_SILENCE);
+    }
     if (now >= merger_mark_due(p)) {
         p->mark_at = now;
         marked = svi_merger_mark(&p->state);
@@ -257,10 +278,9 @@ static svs_code merger_turn(struct merger *p, svs_error *err) {
 static svs_code merger_finish(struct merger *p, svs_error *err) {
     const struct svi_merge *m = &p->state.merge;
     const bool ended = p->rows && p->ended;
-    svi_merger_summary(&p->state);
-    if (ended)
-        p->state.errors = NULL; /* a failure is the result, which the caller reports */
+    p->state.ended = ended;
     svi_merger_solve(&p->state);
+    svi_merger_summary(&p->state);
     if (m->model)
         svi_merger_publish_model(&p->state);
     svi_merger_publish_stats(&p->state);
@@ -272,13 +292,6 @@ static svs_code merger_finish(struct merger *p, svs_error *err) {
 }
 
 /* ---- start and end */
-
-static void merger_log(const struct merger *p, const char *what, const char *address) {
-    if (!p->hooks->log)
-        return;
-    fprintf(p->hooks->log, "%s %s\n", what, address);
-    fflush(p->hooks->log);
-}
 
 /* The i-th of the keys in a list with commas, and how many there are; *out: SVI_TEXT_MAX bytes. Keys have no
  * commas. */

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "merge/twins.h"
 #include "server/merger_prior.h"
 
 #define SHARE       4.0 /* times the last solution takes, between two of them */
@@ -47,6 +48,8 @@ static struct svi_event merger_event(struct svi_merger_state *s, enum svi_topic 
 /* A publisher that sends rubbish without a pause must not fill the log. */
 static void merger_print_refusal(struct svi_merger_state *s, const svs_error *why) {
     const double now = svi_monotonic();
+    if (!s->errors)
+        return;
     if (s->lines >= FIRST_LINES && now < s->line_at + 1) {
         s->silent++;
         return;
@@ -61,7 +64,7 @@ static void merger_print_refusal(struct svi_merger_state *s, const svs_error *wh
 
 void svi_merger_summary(const struct svi_merger_state *s) {
     char counts[SVS_ERROR_TEXT];
-    if (s->lines > 0 && s->errors)
+    if (s->lines > 0)
         merger_line(s->errors, "refused in all: %s\n",
                     svi_code_counts(s->refused, counts, sizeof counts, NULL));
 }
@@ -99,10 +102,17 @@ static void report_part(struct svi_merger_state *s, const struct svi_part *p) {
     svs_error err;
     svi_escape(name, sizeof name, p->record.part, strlen(p->record.part));
     if (svi_part_contested(p)) {
-        svi_fail(&err, SVS_SETTING,
-                 "two processes publish the part %.60s: the model has the samples of one alone. Give "
-                 "each a name of its own (setting merge.part)",
-                 name);
+        if (p->rival < p->epoch)
+            svi_fail(&err, SVS_SETTING,
+                     "two processes publish the part %.60s: the model has the samples of one alone. Give "
+                     "each a name of its own (setting merge.part)",
+                     name);
+        else
+            svi_fail(&err, SVS_SETTING,
+                     "a process that started later publishes the part %.60s, but from before sample %lld, "
+                     "which counts: start the merge again if it goes on from an older state, or give each a "
+                     "name of its own (setting merge.part)",
+                     name, (long long)p->record.offset);
         svi_merger_refuse(s, &err, NULL, 0);
     }
     if (svi_part_state(p) != SVI_PART_REFUSED) {
@@ -114,22 +124,36 @@ static void report_part(struct svi_merger_state *s, const struct svi_part *p) {
     svi_merger_refuse(s, &err, NULL, 0);
 }
 
-/* Lines for parts whose state is another than at the last report. */
+/* Lines for parts whose state is another than at the last report. Those that are refused have a limit of
+ * their own: many that join must not hide them. */
 static void report_parts(struct svi_merger_state *s) {
-    int64_t more = 0;
-    for (int64_t i = 0, lines = 0; i < s->merge.count; i++) {
+    int64_t joined = 0, refused = 0;
+    for (int64_t i = 0; i < s->merge.count; i++) {
         struct svi_part *p = s->merge.part[i];
+        const bool good = svi_part_state(p) != SVI_PART_REFUSED && !svi_part_contested(p);
         const int now = (int)svi_part_state(p) + 1 + (svi_part_contested(p) ? SVI_PART_STATE_COUNT : 0);
         if (p->reported == now)
             continue;
         p->reported = now;
-        if (lines++ < MAX_LINES)
+        if ((good ? joined++ : refused++) < MAX_LINES)
             report_part(s, p);
-        else
-            more++;
+        else if (svi_part_state(p) == SVI_PART_REFUSED)
+            s->refused[p->why.code]++;
     }
-    if (more > 0)
-        merger_line(s->log, "and %lld more parts: svmstream ctl parts\n", (long long)more);
+    if (joined > MAX_LINES)
+        merger_line(s->log, "and %lld more parts: svmstream ctl parts\n", (long long)joined - MAX_LINES);
+    if (refused > MAX_LINES)
+        merger_line(s->errors, "and %lld more parts that are refused\n", (long long)refused - MAX_LINES);
+}
+
+/* Once for each pair, when the number of classes has changed. */
+static void report_twins(struct svi_merger_state *s) {
+    svs_error why;
+    if (s->classes == s->merge.model->class_count)
+        return;
+    s->classes = s->merge.model->class_count;
+    for (int at = 0; (at = svi_merge_twins(&s->merge, at, &why)) > 0;)
+        svi_merger_refuse(s, &why, NULL, 0);
 }
 
 /* A union that cannot be solved is reported once, until the reason is another one. No samples yet are no
@@ -139,8 +163,13 @@ static void report_failure(struct svi_merger_state *s) {
     const bool same =
         s->failure.code == now->code && (now->code == SVS_OK || strcmp(s->failure.text, now->text) == 0);
     s->failure = *now;
-    if (!same && now->code != SVS_OK && now->code != SVS_EMPTY)
-        svi_merger_refuse(s, now, NULL, 0);
+    if (same || now->code == SVS_OK || now->code == SVS_EMPTY)
+        return;
+    FILE *const errors = s->errors;
+    if (s->ended)
+        s->errors = NULL; /* it is the result, which the caller reports */
+    svi_merger_refuse(s, now, NULL, 0);
+    s->errors = errors;
 }
 
 /* The last one is retained: it is published again only when it has changed. */
@@ -170,8 +199,10 @@ bool svi_merger_solve(struct svi_merger_state *s) {
     s->solve_seconds = s->solved_at - begun;
     report_parts(s);
     report_failure(s);
-    if (code == SVS_OK)
+    if (code == SVS_OK) {
+        report_twins(s);
         merger_publish_prior(s);
+    }
     return code == SVS_OK;
 }
 
@@ -205,7 +236,7 @@ svs_code svi_merger_encode_model(struct svi_merger_state *s, struct svi_bytes *o
     if (!s->merge.model)
         return svi_fail(err, SVS_UNAVAILABLE, "there is no merged model yet: %s",
                         s->merge.failure.code != SVS_OK ? s->merge.failure.text
-                                                        : "no part has sent its sums");
+                                                        : "no part has sent its sums: " SVI_MERGER_SILENCE);
     /* The number of the event that was published last; a reply is none. */
     struct svi_event e = merger_event(s, SVI_TOPIC_MODEL);
     s->seq[SVI_TOPIC_MODEL]--;

@@ -9,6 +9,9 @@
 #include "merge/merge.h"
 #include "net/publisher.h"
 
+#define SVI_MERGER_SILENCE                                                                                   \
+    "each worker needs publish.sums, and each address must be the `out` of one that is running"
+
 #define SVI_MERGER_PARTS_SHOWN 100 /* of those that are not joined, in stats and status */
 
 /* The figures of stats and status; texts point into the state. */
@@ -30,6 +33,8 @@ struct svi_merger_state {
     double solved_at, solve_seconds; /* monotonic, of the last solution; how long it took */
     double connections, handshakes_refused;
     svs_error failure;     /* the last one that was reported */
+    int classes;           /* of the model, when labels of two kinds were looked for */
+    bool ended;            /* standard input has ended: a failure of the last solution is the result */
     int64_t lines, silent; /* refusals printed so far; not printed since the last line */
     double line_at;        /* monotonic, of the last line */
     struct svi_bytes parts;
