@@ -7,8 +7,8 @@
  *
  * The table of slots is asked for at the start, after MOVED, and once a second while a server is away, since
  * then another one may have taken its slots. A server that is not part of a cluster has all slots; a user
- * that may not ask for the table learns it from MOVED. What is reported about trouble is the table `troubles`
- * below. */
+ * that may not ask for the table learns it from MOVED. What is reported about trouble is in redis_trouble.c.
+ */
 #include "redis_client.h"
 
 #include <inttypes.h>
@@ -21,52 +21,12 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "redis_log.h"
+#include "redis_trouble.h"
 
 #define REFRESH     1.0  /* seconds between questions for the table while a server is away */
 #define RETRY_FIRST 0.05 /* seconds until a command in trouble is repeated, doubling */
 #define RETRY_MAX   1.0
 #define TABLE_LANE  -1 /* of the questions for the table of slots: nothing else delays them */
-
-/* Errors of a server by their first word. `retry`: they may pass. */
-static const struct {
-    const char *word;
-    bool retry;
-    const char *text;
-} troubles[] = {
-    {"OOM", true,
-     "Redis is full: raise its maxmemory, or start workers, whose checkpoints let the log be trimmed"},
-    {"READONLY", true,
-     "this server is a replica and takes no writes: give the address of the primary (or of any node of a "
-     "cluster)"},
-    {"LOADING", true, "Redis is loading its data; waiting"},
-    {"MASTERDOWN", true, "this replica has lost its primary; waiting"},
-    {"CLUSTERDOWN", true,
-     "the cluster is incomplete: `redis-cli --cluster check HOST:PORT` shows which slots have no server"},
-    {"TRYAGAIN", true, "slots are being moved; waiting"},
-    {"BUSY", true, "Redis is busy with a script of another client; `redis-cli SCRIPT KILL` ends it"},
-    {"MISCONF", true,
-     "Redis cannot write to its disk and refuses writes: look into its log, free space there"},
-    {"NOREPLICAS", true, "Redis has fewer replicas than min-replicas-to-write: start them"},
-    {"UNBLOCKED", true, "slots are being moved; waiting"},
-    {"NOAUTH", false,
-     "Redis wants a password: --password-file FILE, or SVMSTREAM_REDIS_PASSWORD; the user is in the address, "
-     "redis://USER@HOST"},
-    {"WRONGPASS", false,
-     "user or password are wrong: the user is in the address, redis://USER@HOST, the password in "
-     "--password-file or SVMSTREAM_REDIS_PASSWORD"},
-    {"NOPERM", false,
-     "the user lacks a permission: `svmstream help cluster`, On Redis Streams, has the line for ACL SETUSER"},
-};
-
-#define TROUBLES ((int)(sizeof troubles / sizeof troubles[0]))
-
-static int client_trouble(const char *error) {
-    const size_t n = strcspn(error, " ");
-    int i = 0;
-    while (i < TROUBLES && (strlen(troubles[i].word) != n || strncmp(error, troubles[i].word, n) != 0))
-        i++;
-    return i;
-}
 
 /* Reports trouble once until it is over (client_well), or is another. */
 static void client_report(struct redis_client *r, const char *kind, const char *text, const char *detail) {
@@ -205,7 +165,7 @@ static void client_table(void *user, const redisReply *reply) {
     struct redis_client *r = user;
     r->asked = false;
     if (reply->type == REDIS_REPLY_ERROR) {
-        r->cluster = r->cluster && client_trouble(reply->str) < TROUBLES;
+        r->cluster = r->cluster && redis_trouble_find(reply->str);
         return;
     }
     r->cluster = true;
@@ -292,7 +252,7 @@ static void client_answer(void *user, struct redis_connection *c, struct redis_r
     struct redis_client *r = user;
     const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : NULL;
     const bool moved = error && strncmp(error, "MOVED ", 6) == 0;
-    const int kind = error ? client_trouble(error) : TROUBLES;
+    const struct redis_trouble *trouble = error ? redis_trouble_find(error) : NULL;
     int slot = -1, node;
     r->node[c->node].down = false;
     r->reached = true;
@@ -309,9 +269,9 @@ static void client_answer(void *user, struct redis_connection *c, struct redis_r
         client_again(r, q, q->tries > 4); /* two servers may point at each other for a while */
         return;
     }
-    if (kind < TROUBLES && q->lane != TABLE_LANE) {
-        client_report(r, troubles[kind].word, troubles[kind].text, error);
-        r->hopeless = r->hopeless || (!troubles[kind].retry && !r->answered);
+    if (trouble && q->lane != TABLE_LANE) {
+        client_report(r, trouble->word, trouble->text, error);
+        r->hopeless = r->hopeless || (!trouble->retry && !r->answered);
         if (r->cluster && !moved)
             r->refresh = fmin(r->refresh, svi_monotonic() + REFRESH);
         client_again(r, q, true);
@@ -364,8 +324,6 @@ static void client_pending(struct redis_client *r, double now) {
 }
 
 static void client_broken(struct redis_client *r, struct redis_connection *c) {
-    const int kind = c->refused ? client_trouble(c->why + strlen(c->host)) : TROUBLES;
-    (void)kind;
     r->reconnects++;
     r->node[c->node].down = true;
     r->asked = r->asked && c->lane != TABLE_LANE;
@@ -374,9 +332,9 @@ static void client_broken(struct redis_client *r, struct redis_connection *c) {
     r->refresh = fmin(r->refresh, svi_monotonic() + (r->cluster ? RETRY_FIRST : REFRESH));
     if (c->refused) {
         const char *why = strchr(c->why, ' ') ? strchr(c->why, ' ') + 1 : c->why;
-        const int i = client_trouble(why);
-        client_report(r, "log-in", i < TROUBLES ? troubles[i].text : "Redis refuses the log-in", c->why);
-        r->hopeless = r->hopeless || (!r->answered && i < TROUBLES && !troubles[i].retry);
+        const struct redis_trouble *trouble = redis_trouble_find(why);
+        client_report(r, "log-in", trouble ? trouble->text : "Redis refuses the log-in", c->why);
+        r->hopeless = r->hopeless || (!r->answered && trouble && !trouble->retry);
     } else
         client_report(r, "connection",
                       r->answered ? "the connection to Redis is lost; trying again"

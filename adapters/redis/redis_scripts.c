@@ -27,11 +27,13 @@ static const char *const texts[REDIS_SCRIPT_COUNT] = {
     "redis.call('UNLINK',KEYS[5]) "
     "if ARGV[10]~='' then redis.call('XTRIM',KEYS[6],'MINID',ARGV[10]) end return 1",
 
-    /* An event is written once: its order must be above that of the last one of its topic. */
-    FENCE "local n=0 for i=4,#ARGV,3 do local last=redis.call('HGET',KEYS[4],ARGV[i]) "
-          "if not last or last<ARGV[i+1] then "
-          "redis.call('XADD',KEYS[3],'MAXLEN','~',ARGV[3],'*','topic',ARGV[i],'payload',ARGV[i+2]) "
-          "redis.call('HSET',KEYS[4],ARGV[i],ARGV[i+1]) n=n+1 end end return n",
+    /* An event is written once: its order must be above that of the last one of its topic, which is read and
+     * written once a batch. */
+    FENCE "local n,last,new=0,{},{} for i=4,#ARGV,3 do local topic,order=ARGV[i],ARGV[i+1] "
+          "if not last[topic] then last[topic]=redis.call('HGET',KEYS[4],topic) or '' end "
+          "if last[topic]<order then last[topic]=order new[topic]=order n=n+1 "
+          "redis.call('XADD',KEYS[3],'MAXLEN','~',ARGV[3],'*','topic',topic,'payload',ARGV[i+2]) end end "
+          "for topic,order in pairs(new) do redis.call('HSET',KEYS[4],topic,order) end return n",
 
     FENCE "redis.call('SET',KEYS[3],ARGV[3]) return 1",
 

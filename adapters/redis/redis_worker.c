@@ -1,15 +1,21 @@
 /* A worker: one thread and one loop over Redis and the processes of its partitions (redis_leases,
- * redis_part). A signal ends it orderly: each partition makes a last checkpoint and its lease is given up,
- * within CLOSE_SECONDS; a second signal ends it at once, which loses nothing either: the leases run out. */
+ * redis_part).
+ *
+ * A signal ends it orderly: each partition makes a last checkpoint and its lease is given up, within
+ * CLOSE_SECONDS; a second signal ends it at once, which loses nothing either: the leases run out. Each worker
+ * has a folder of its own, with a lock; the next one removes those whose lock nobody holds. */
 #include "redis_worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,7 +27,9 @@
 #include "redis_log.h"
 #include "redis_loop.h"
 
-#define MKDTEMP       6 /* characters that mkdtemp(3) replaces, each an X */
+#define FOLDER        "svmstream-redis-"
+#define FOLDER_BYTES  81 /* with its NUL: sockets lie in it, whose names are short */
+#define MKDTEMP       6  /* characters that mkdtemp(3) replaces, each an X */
 #define CLOSE_SECONDS 20.0
 #define ID_BYTES      64
 
@@ -30,7 +38,8 @@ struct worker {
     struct redis_loop loop;
     struct redis_shared shared;
     struct redis_leases leases;
-    char id[ID_BYTES], folder[256];
+    char id[ID_BYTES], folder[FOLDER_BYTES];
+    int lock; /* of the folder */
 };
 
 /* Another process is another worker, also on the same machine with a process number that was used before. */
@@ -50,16 +59,51 @@ static int worker_remove(const char *path, const struct stat *s, int type, struc
     return remove(path);
 }
 
+/* A lock in the folder, held as long as this process lives. -1: another process holds it, or there is none to
+ * be had. */
+static int worker_lock(const char *folder, int flags) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/lock", folder);
+    const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* Removes the folders of workers that were killed: nothing in them is needed. */
+static void worker_sweep(const char *parent) {
+    char pattern[300];
+    glob_t found;
+    struct stat s;
+    snprintf(pattern, sizeof pattern, "%s/" FOLDER "??????", parent);
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *path = found.gl_pathv[i];
+        const bool ours = lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid();
+        const int fd = ours ? worker_lock(path, 0) : -1;
+        if (fd >= 0) {
+            nftw(path, worker_remove, 16, FTW_DEPTH | FTW_PHYS);
+            close(fd);
+        }
+    }
+    globfree(&found);
+}
+
 /* A folder of its own: an earlier worker may not have ended yet. */
 static int worker_folder(struct worker *w, const struct redis_options *o) {
-    const size_t capacity = sizeof w->folder - MKDTEMP;
-    const int n = snprintf(w->folder, capacity, "%s/svmstream-redis-", o->folder ? o->folder : "/tmp");
+    const size_t capacity = FOLDER_BYTES - MKDTEMP;
+    const char *parent = o->folder ? o->folder : "/tmp";
+    const int n = snprintf(w->folder, capacity, "%s/" FOLDER, parent);
+    worker_sweep(parent);
     if (n < (int)capacity)
         memset(w->folder + n, 'X', MKDTEMP);
-    if (n < (int)capacity && mkdtemp(w->folder))
+    if (n < (int)capacity && mkdtemp(w->folder) && (w->lock = worker_lock(w->folder, O_CREAT)) >= 0)
         return 0;
-    redis_log("--folder %s: %s", o->folder ? o->folder : "/tmp",
-              n < (int)capacity ? strerror(errno) : "its name is too long");
+    redis_log("--folder %s: %s", parent,
+              n < (int)capacity ? strerror(errno) : "its name is too long for the names of sockets in it");
     w->folder[0] = 0;
     return 1;
 }
@@ -127,6 +171,7 @@ static int worker_start(struct worker *w, const struct redis_options *o) {
         code = worker_loop(w, o);
         redis_leases_free(&w->leases);
         nftw(w->folder, worker_remove, 16, FTW_DEPTH | FTW_PHYS);
+        close(w->lock);
     }
     svi_free(wanted);
     return code;
