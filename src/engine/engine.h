@@ -74,6 +74,9 @@ svs_code svi_merged_read(struct svi_merged_from *from, const void *bytes, size_t
 /* Is such a model newer than the one that the engine has? */
 bool svi_engine_wants_merged(const svi_engine *e, const struct svi_merged_from *from);
 
+/* The start of the merger whose model was taken last; 0: none was. */
+uint64_t svi_engine_merged_epoch(const svi_engine *e);
+
 /* What svi_engine_take_merged would do with a merged model. */
 enum svi_merged {
     SVI_MERGED_FITS,   /* take it */

@@ -70,6 +70,10 @@ bool svi_engine_wants_merged(const svi_engine *e, const struct svi_merged_from *
     return merged_is_newer(from, &e->refit->from);
 }
 
+uint64_t svi_engine_merged_epoch(const svi_engine *e) {
+    return e->refit->from.epoch;
+}
+
 /* ---- classes */
 
 static int merged_find_class(const struct svi_engine *e, const struct merged *q, int k) {

@@ -94,11 +94,21 @@ static void link_refuse(struct svi_merge_link *l, svi_stream *stream, svi_write_
     svi_write_ahead_refuse(w, stream, why->code, reason, NULL, 0, now);
 }
 
+/* One merger has an address at a time, so this one is the later one, whatever the clocks say. It is not
+ * followed, because the order of models must be the same in a replay; but nor is that silent. */
+static svs_code link_fail_earlier(svs_error *err) {
+    return svi_fail(err, SVS_UNAVAILABLE,
+                    "by its clock this merger started before the one that was followed until now: correct "
+                    "the clock and start it again, or set merge.from none and then to its address");
+}
+
 /* Keeps the payload if it is a merged model newer than the one that waits and the one that the engine has. */
 static svs_code link_offer(struct svi_merge_link *l, svi_stream *stream, const void *bytes, size_t size,
                            svs_error *err) {
     struct svi_merged_from from;
     SVI_TRY(svi_merged_read(&from, bytes, size, err));
+    if (from.epoch < svi_engine_merged_epoch(svi_stream_root(stream)))
+        return link_fail_earlier(err);
     const struct svi_merged_from *last = &l->from;
     const bool later = l->waiting.size == 0 || from.epoch > last->epoch ||
                        (from.epoch == last->epoch && from.version > last->version);
@@ -126,7 +136,9 @@ static svs_code link_offer_prior(struct svi_merge_link *l, svi_stream *stream, c
     after = p.prior;
     svi_walk(&after, end, SVI_DEPTH_MAX);
     const struct svi_merged_from *last = &l->from;
-    if (p.epoch < last->epoch || (p.epoch == last->epoch && l->received && p.seq <= last->version))
+    if (p.epoch < last->epoch)
+        return link_fail_earlier(err);
+    if (p.epoch == last->epoch && l->received && p.seq <= last->version)
         return SVS_OK;
     l->from.epoch = p.epoch;
     l->from.version = p.seq;
