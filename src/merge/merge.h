@@ -1,15 +1,8 @@
-/* merge.h: one exact model of many parts: their last records, by name, and the solution of the union of all
- * their samples.
+/* merge.h: the parts of one exact model: their last records, by name, and the model of the union of all their
+ * samples (merge_solve.h).
  *
  * Of each part the record with the largest (part_epoch, offset) holds, among equal ones that of the later
- * event. A solution is made from the records that are held and nothing else, in the order of the parts'
- * names: so it has the same bits whatever the order of arrival was, and however often records came, and a
- * part that is dropped leaves the model of the others as if it had never been there.
- *
- * Parts that cannot be joined are left out, with the reason: of all parts that are not dropped, the largest
- * group with one task, one kind of rows and (dense) one set of names is joined; among equally large ones that
- * of the first name. Within it a part that contradicts one before it is left out (part_join.h). Where their
- * union cannot be solved, parts whose sums cannot be those of any samples are left out of all this. */
+ * event. */
 #ifndef SVI_MERGE_H
 #define SVI_MERGE_H
 
@@ -20,7 +13,6 @@
 #include "wire/pack.h"
 
 #define SVI_MERGE_PARTS_MAX 65536
-#define SVI_METHOD_MERGED   "merged" /* key `method` of its models */
 
 struct svi_merge_options {
     double C;    /* 0: that of the parts, which must agree */
@@ -75,10 +67,6 @@ svs_code svi_merge_restore(struct svi_merge *m, const char *name, svs_error *err
 /* Marks the parts that have been silent for too long, and forgets the second process of a part when that has.
  * True: a mark has changed. */
 bool svi_merge_mark(struct svi_merge *m, double now);
-
-/* Solves, and replaces `model`, whose version rises. On failure the last model stays, and `failure` says why:
- * SVS_EMPTY (no part holds a sample), SVS_SETTING (C or scale differ), SVS_NUMERIC, SVS_NO_MEMORY. */
-svs_code svi_merge_solve(struct svi_merge *m);
 
 /* The number of parts in each state. */
 void svi_merge_states(const struct svi_merge *m, int64_t count[SVI_PART_STATE_COUNT]);

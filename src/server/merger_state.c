@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "merge/merge_solve.h"
 #include "merge/twins.h"
 #include "server/merger_prior.h"
 

@@ -15,7 +15,7 @@
 #include <math.h>
 
 #include "learner/learner_sums.h"
-#include "merge/merge.h"
+#include "merge/merge_solve.h"
 
 #define D        8
 #define EVERY    200

@@ -11,6 +11,7 @@
 #include "support/merge_rows.h"
 #include "support/merge_parts.h"
 #include "support/sums_record.h"
+#include "merge/merge_solve.h"
 #include "merge/union_solve.h"
 #include "svmstream/raw_rows.h"
 

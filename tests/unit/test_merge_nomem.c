@@ -10,7 +10,7 @@
 
 #include "support/nomem.h"
 
-#include "merge/merge.h"
+#include "merge/merge_solve.h"
 #include "support/merge_parts.h"
 
 static const struct svi_merge_options plain = {.max_features = 8, .max_classes = 4, .max_bytes = 1e6};
