@@ -349,9 +349,7 @@ static void group_archive(struct svi_archive *a, struct svi_alert_group *group) 
     svi_archive_int64(a, "alert", &group->alert, 0, MAX_COUNT);
     svi_archive_int64(a, "keys", &group->keys, 1, MAX_COUNT);
     svi_archive_int64(a, "reported", &group->reported, 0, MAX_COUNT);
-    svi_archive_double(a, "due", &group->due);
     svi_archive_double(a, "due at", &group->due_at);
-    svi_archive_double(a, "updated", &group->updated);
     svi_archive_double(a, "updated at", &group->updated_at);
     svi_archive_int(a, "updates", &group->updates, 0, INT32_MAX / 2);
     svi_archive_int(a, "severity", &group->severity, 0, 2);
@@ -402,5 +400,13 @@ void svi_alert_groups_archive(struct svi_archive *a, svi_alert_groups *g) {
         g->begun -= svi_archive_loading(a);
         group_archive(a, group);
         group_archive_members(a, g, group);
+    }
+}
+
+void svi_alert_groups_clock_archive(struct svi_archive *a, svi_alert_groups *g) {
+    for (int i = 0; i < g->count && svi_archive_ok(a); i++) {
+        svi_archive_double(a, "due", &g->at[i]->due);
+        svi_archive_double(a, "updated", &g->at[i]->updated);
+        svi_archive_check(a, !isnan(g->at[i]->due) && !isnan(g->at[i]->updated), "a time is none");
     }
 }

@@ -102,6 +102,9 @@ void svi_alert_groups_oldest(const svi_alert_groups *g, const struct svi_alert_g
 void svi_alert_groups_forget(struct svi_alert_group *group, const char *gone);
 void svi_alert_groups_set_leader(struct svi_alert_group *group, const struct svi_group_alert *leader);
 
+/* All but the arrivals (`due`, `updated`), which clock_archive saves. It loads into the groups that are
+ * there. */
 void svi_alert_groups_archive(struct svi_archive *a, svi_alert_groups *g);
+void svi_alert_groups_clock_archive(struct svi_archive *a, svi_alert_groups *g);
 
 #endif

@@ -693,14 +693,15 @@ static bool fleet_is_apart(const svi_stream *s) {
     return !fleet_is_whole(s);
 }
 
-/* In the order of loading: "keys" has the notes that the states refer to, "key totals" is not hashed as it
- * follows from the states, and "key sum" stands last because archiving the states computes it
- * (svi_stream_hash relies on that place). */
+/* In the order of loading: "key clock" has the notes that the states refer to, and times of the groups,
+ * "key totals" is not hashed as it follows from the states, and "key sum" stands last because archiving the
+ * states computes it (svi_stream_hash relies on that place). */
 static const struct svi_stream_section fleet_sections[] = {
     SVI_STREAM_SECTIONS,
     {"shared desk", true, false, fleet_archive_share, fleet_shares_budget},
     {"alert groups", true, false, fleet_archive_groups, NULL},
     {"keys", true, false, svi_fleet_archive, NULL},
+    {"key clock", false, false, svi_fleet_clock_archive, NULL},
     {"merged prior", true, false, svi_fleet_merged_archive, svi_fleet_merged_known},
     {"key prior", true, false, svi_fleet_prior_archive, fleet_has_prior},
     {"key sums", false, false, svi_fleet_sums_archive, fleet_has_sums},

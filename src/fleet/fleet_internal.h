@@ -450,6 +450,7 @@ void svi_fleet_evict(struct svi_fleet *f);
 /* The keys as sections of a checkpoint: common parts, totals, the states, and the sum of their hashes. The
  * states come before the sum, which they compute. */
 void svi_fleet_archive(struct svi_archive *a, svi_stream *s);
+void svi_fleet_clock_archive(struct svi_archive *a, svi_stream *s);
 void svi_fleet_totals_archive(struct svi_archive *a, svi_stream *s);
 void svi_fleet_states_archive(struct svi_archive *a, svi_stream *s);
 void svi_fleet_sum_archive(struct svi_archive *a, svi_stream *s);

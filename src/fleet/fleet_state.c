@@ -39,8 +39,9 @@ static void hash_number(XXH3_state_t *state, uint64_t v) {
     XXH3_128bits_update(state, &v, sizeof v);
 }
 
-/* Hashes what does not change while the key is not touched. Figures and times are left out: two runs over
- * the same samples differ in when they came. */
+/* Hashes what does not change while the key is not touched. Left out is what two runs over the same samples
+ * may differ in: figures, times, and how many notes and departures of sources the key has processed, since
+ * each start of a process is a note. What these did to the key is in its engine. */
 static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_t size, uint8_t out[16]) {
     XXH3_state_t state;
     XXH128_canonical_t hash;
@@ -51,8 +52,6 @@ static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_
     hash_number(&state, n->head.number);
     hash_number(&state, n->head.owner);
     hash_number(&state, (uint64_t)n->head.begun);
-    hash_number(&state, n->head.note);
-    hash_number(&state, n->head.rests);
     hash_number(&state, n->head.again);
     hash_number(&state, n->head.published);
     XXH3_128bits_update(&state, hashed, size);
@@ -341,11 +340,18 @@ void svi_fleet_archive(struct svi_archive *a, svi_stream *s) {
     svi_archive_int64(a, "taken", &f->taken, 0, INT64_MAX / 4);
     svi_archive_uint64(a, "begun", &f->begun);
     svi_fleet_pool_archive(a, f);
-    svi_archive_uint64(a, "rests", &f->rests);
     svi_archive_uint64(a, "gone", &f->gone);
-    svi_fleet_notes_archive(a, f);
     if (svi_archive_loading(a)) /* unless the section of the sums follows */
         svi_fleet_sums_renew(f);
+}
+
+/* Not hashed: times of arrival, and notes, of which each start of a process adds one with its time. It stands
+ * behind the groups, whose times it has, and before the states, which refer to the notes. */
+void svi_fleet_clock_archive(struct svi_archive *a, svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    svi_archive_uint64(a, "rests", &f->rests);
+    svi_fleet_notes_archive(a, f);
+    svi_alert_groups_clock_archive(a, f->groups);
 }
 
 void svi_fleet_totals_archive(struct svi_archive *a, svi_stream *s) {
