@@ -67,6 +67,8 @@ const struct http_figure http_figures_table[] = {
     GAUGE("refit_gap", "refit_gap", "Duality gap of the last refit, in units of its objective"),
     SECONDS("refit_milliseconds", "refit_duration", 1e-3, "Time of the solver in the last refit"),
     COUNTER("merged_models", "merged_models", "Models of a merge that took the place of the refit"),
+    COUNTER("merged_refused", "merged_refused", "Merged models that were refused since the process began"),
+    SECONDS("merged_age", "merged_age", 1, "Since the last merged model took effect"),
     RATIO("accuracy_online", "accuracy_online", "Accuracy of the online model where a refit was scored too"),
     RATIO("accuracy_refit", "accuracy_refit", "Accuracy of the refit over the same samples"),
     COUNTER("tree_fits", "tree_fits", "Fits of boosted trees that were taken up"),

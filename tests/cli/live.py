@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import msgpack
@@ -20,18 +21,19 @@ PATIENCE = 20 * SLOW  # seconds that any condition may take
 ANY = "tcp://127.0.0.1:*"
 
 context = zmq.Context()
-_results = {"n": 0, "failed": 0}
+_results, _lock = {"n": 0, "failed": 0}, threading.Lock()
 
 
 def check(good, text, *details):
-    """One test point."""
-    _results["n"] += 1
-    print("%s %d - %s" % ("ok" if good else "not ok", _results["n"], text))
-    if not good:
-        _results["failed"] += 1
-        for d in details:
-            print("#   %r" % (d,))
-    sys.stdout.flush()
+    """One test point, of any thread."""
+    with _lock:
+        _results["n"] += 1
+        print("%s %d - %s" % ("ok" if good else "not ok", _results["n"], text))
+        if not good:
+            _results["failed"] += 1
+            for d in details:
+                print("#   %r" % (d,))
+        sys.stdout.flush()
     return good
 
 
@@ -243,7 +245,8 @@ def case(text):
         yield
     except Exception as e:  # noqa: BLE001: whatever happened is the failure
         check(False, text + ": " + type(e).__name__, str(e))
-    print("# %s: %.1f s" % (text, time.monotonic() - begun))
+    with _lock:
+        print("# %s: %.1f s" % (text, time.monotonic() - begun))
 
 
 def doubles(ext):
