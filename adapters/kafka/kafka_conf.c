@@ -57,16 +57,19 @@ static svs_code settings_try(const char *key, const char *value, bool secret, sv
     rd_kafka_conf_destroy(conf);
     if (result == RD_KAFKA_CONF_OK)
         return SVS_OK;
-    if (secret) /* librdkafka's reason repeats the value */
+    if (secret && result == RD_KAFKA_CONF_INVALID) /* librdkafka's reason repeats the value */
         return svi_fail(err, SVS_SETTING, "librdkafka does not take this value of %s", key);
     return svi_fail(err, SVS_SETTING, "%s", svi_escape(shown, sizeof shown, why, strlen(why)));
 }
 
 svs_code kafka_settings_add(struct kafka_settings *s, const char *pair, bool from_file, svs_error *err) {
     char key[128];
-    const char *equals = strchr(pair, '=');
-    const size_t length = equals ? (size_t)(equals - pair) : 0;
+    const char *equals = strchr(pair, '='), *value = equals ? equals + 1 + strspn(equals + 1, " \t") : "";
+    size_t length = equals ? (size_t)(equals - pair) : 0;
     bool secret = false;
+    /* Files of Java's clients have blanks around the sign. */
+    while (length > 0 && (pair[length - 1] == ' ' || pair[length - 1] == '\t'))
+        length--;
     if (length == 0 || length >= sizeof key)
         return svi_fail(err, SVS_SETTING, "a setting of librdkafka has the form KEY=VALUE");
     memcpy(key, pair, length);
@@ -82,11 +85,11 @@ svs_code kafka_settings_add(struct kafka_settings *s, const char *pair, bool fro
     for (size_t i = 0; i < sizeof own_settings / sizeof *own_settings; i++)
         if (strcmp(key, own_settings[i].key) == 0)
             return svi_fail(err, SVS_SETTING, "%s is not yours to set: %s", key, own_settings[i].instead);
-    SVI_TRY(settings_try(key, equals + 1, secret, err));
+    SVI_TRY(settings_try(key, value, secret, err));
     if (s->count == KAFKA_SETTINGS_MAX)
         return svi_fail(err, SVS_SETTING, "more than %d settings of librdkafka", KAFKA_SETTINGS_MAX);
     s->key[s->count] = settings_copy(key, length);
-    s->value[s->count] = settings_copy(equals + 1, strlen(equals + 1));
+    s->value[s->count] = settings_copy(value, strlen(value));
     if (!s->key[s->count] || !s->value[s->count])
         return svi_fail_memory(err, "the settings of librdkafka");
     s->count++;

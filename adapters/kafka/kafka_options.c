@@ -197,9 +197,12 @@ static int kafka_options_names(struct kafka_options *o) {
 static int kafka_options_brokers(struct kafka_options *o) {
     char pair[2048];
     svs_error err;
-    if (kafka_settings_has(&o->kafka, "bootstrap.servers") && !o->brokers)
+    if (!o->brokers && (kafka_settings_has(&o->kafka, "bootstrap.servers") ||
+                        kafka_settings_has(&o->kafka, "metadata.broker.list"))) /* its other name */
         return 0;
-    snprintf(pair, sizeof pair, "bootstrap.servers=%s", o->brokers ? o->brokers : "localhost:9092");
+    if (snprintf(pair, sizeof pair, "bootstrap.servers=%s", o->brokers ? o->brokers : "localhost:9092") >=
+        (int)sizeof pair)
+        return kafka_options_wrong("--brokers is too long: some of the brokers suffice");
     return kafka_settings_add(&o->kafka, pair, true, &err) == SVS_OK
                ? 0
                : kafka_options_wrong("--brokers: %s", err.text);
@@ -210,6 +213,9 @@ static int kafka_options_complete(struct kafka_options *o) {
     int code = kafka_options_names(o);
     if (!code && o->command == KAFKA_RUN)
         code = kafka_options_kinds(o);
+    if (!code && strcmp(o->strategy, "cooperative-sticky") != 0 && strcmp(o->strategy, "range") != 0 &&
+        strcmp(o->strategy, "roundrobin") != 0)
+        code = kafka_options_wrong("--strategy is cooperative-sticky, range or roundrobin");
     if (!code && o->file && kafka_settings_load(&o->kafka, o->file, &err) != SVS_OK) {
         kafka_log("--kafka-file: %s", err.text);
         code = err.code == SVS_SETTING ? 2 : 1;

@@ -4,6 +4,7 @@
 #include "kafka_sums.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "kafka_log.h"
+#include "wire/cursor.h"
 
 #define CONNECT_SECONDS 15.0
 #define POLL_MS         100
@@ -21,6 +23,7 @@ struct kafka_sums {
     struct kafka_origin origin;
     rd_kafka_t *consumer;
     bool *ended; /* [partitions] at the end of the partition */
+    int64_t foreign;
     int partitions;
 };
 
@@ -54,6 +57,19 @@ static bool sums_all_ended(const struct kafka_sums *s) {
     return true;
 }
 
+/* What is no whole map would make all that follows unreadable. */
+static bool sums_write(struct kafka_sums *s, const rd_kafka_message_t *m) {
+    const uint8_t *first = m->payload;
+    svs_error err;
+    const bool map = m->len > 0 && (*first >> 4 == 8 || *first == 0xde || *first == 0xdf);
+    if (map && svi_msgpack_check(m->payload, m->len, SVI_WALK_MAX, &err) == SVS_OK)
+        return fwrite(m->payload, 1, m->len, stdout) == m->len;
+    if (m->payload) /* else a deletion */
+        kafka_log_few(++s->foreign, "partition %d: the record at offset %" PRId64 " holds no sums: left out",
+                      m->partition, m->offset);
+    return true;
+}
+
 /* One record, or nothing. False: nobody reads the output. */
 static bool sums_turn(struct kafka_sums *s) {
     rd_kafka_message_t *m = rd_kafka_consumer_poll(s->consumer, POLL_MS);
@@ -63,8 +79,8 @@ static bool sums_turn(struct kafka_sums *s) {
         s->ended[m->partition] = true;
     else if (m && m->err)
         kafka_log("%s", kafka_error_text(m->err, rd_kafka_message_errstr(m), text, sizeof text));
-    else if (m && m->len > 0)
-        good = fwrite(m->payload, 1, m->len, stdout) == m->len;
+    else if (m)
+        good = sums_write(s, m);
     /* A record that is alone goes out at once; a flood of them is written in blocks. */
     if (!m || m->err)
         good = good && fflush(stdout) == 0;
