@@ -299,6 +299,12 @@ const char *partition_child_why(const struct partition_child *c) {
     return c->why;
 }
 
+/* An import that succeeds forgets the checkpoint. */
+bool partition_child_refused(const struct partition_child *c) {
+    return c->phase == PHASE_DEAD && c->checkpoint && !c->tool.failed && WIFEXITED(c->tool.status) &&
+           WEXITSTATUS(c->tool.status) != 0;
+}
+
 int64_t partition_child_pid(const struct partition_child *c) {
     return c->run.id;
 }

@@ -96,7 +96,9 @@ void partition_child_free(struct partition_child **c);
 
 enum partition_state partition_child_state(const struct partition_child *c);
 const char *partition_child_why(const struct partition_child *c); /* of DEAD; "": it was asked to end */
-int64_t partition_child_pid(const struct partition_child *c);     /* 0: no process runs */
+/* DEAD: svmstream has read the checkpoint and refuses it. */
+bool partition_child_refused(const struct partition_child *c);
+int64_t partition_child_pid(const struct partition_child *c); /* 0: no process runs */
 int64_t partition_child_restarts(const struct partition_child *c);
 
 /* Fills the items to poll, at most PARTITION_CHILD_ITEMS; returns how many. */

@@ -9,6 +9,7 @@
  * all of its partitions (librdkafka takes the answer of an old generation for the loss of the assignment). */
 #include "kafka_group.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -106,6 +107,13 @@ svs_code kafka_group_open(struct kafka_group *g, struct kafka_options *o, int wa
     return code == RD_KAFKA_RESP_ERR_NO_ERROR
                ? SVS_OK
                : svi_fail(err, SVS_IO, "group %s: %s", o->group, rd_kafka_err2str(code));
+}
+
+double kafka_group_session(const struct kafka_group *g) {
+    char text[32] = "45000";
+    size_t size = sizeof text;
+    rd_kafka_conf_get(rd_kafka_conf(g->consumer), "session.timeout.ms", text, &size);
+    return strtod(text, NULL) / 1000;
 }
 
 void kafka_group_leave(struct kafka_group *g) {

@@ -28,6 +28,9 @@ void kafka_group_turn(struct kafka_group *g);
 /* All partitions that were revoked have been given up. */
 void kafka_group_release(struct kafka_group *g);
 
+/* Seconds of silence after which the group counts a worker as dead. */
+double kafka_group_session(const struct kafka_group *g);
+
 /* Leaves the group; turns follow until kafka_group_left. */
 void kafka_group_leave(struct kafka_group *g);
 bool kafka_group_left(const struct kafka_group *g);

@@ -52,7 +52,8 @@ void kafka_partition_fail(struct kafka_partition *p, const char *why) {
     p->again = svi_monotonic() + p->pause;
     p->phase = PHASE_WAITS;
     p->worker->counters.restarts++;
-    kafka_log("partition %d begins again from its checkpoint in %.1f s: %s", p->number, p->pause, why);
+    if (!p->worker->hopeless)
+        kafka_log("partition %d begins again from its checkpoint in %.1f s: %s", p->number, p->pause, why);
 }
 
 static void partition_begin(struct kafka_partition *p) {
@@ -118,10 +119,16 @@ static void partition_go(struct kafka_partition *p) {
     }
 }
 
+/* The group takes the partition from us in a moment. If it does not, the other worker is of another group, or
+ * has gone, and nobody else would read on. */
 static void partition_taken(struct kafka_partition *p) {
+    const double pause = 2 * kafka_group_session(&p->worker->group);
     p->worker->counters.fenced++;
-    kafka_log("partition %d was taken by another worker; what was not committed is left to it", p->number);
-    p->phase = PHASE_REMOVED;
+    kafka_log("partition %d was taken by another worker; what was not committed is left to it. If the group "
+              "still has it here in %.0f s (is another --group at work?), it is taken back",
+              p->number, pause);
+    p->phase = p->leaving ? PHASE_REMOVED : PHASE_WAITS;
+    p->again = svi_monotonic() + pause;
 }
 
 /* A later claim in the state topic is that of another owner. Where the brokers fence, the next commit would
@@ -133,7 +140,7 @@ static void partition_watch(struct kafka_partition *p) {
         const rd_kafka_resp_err_t code = m->err;
         uint64_t epoch;
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR && state_is_claim(m->key, m->key_len, &epoch) &&
-            epoch > p->claim)
+            epoch > p->claim && epoch - p->claim <= STATE_LEAP)
             partition_taken(p);
         rd_kafka_message_destroy(m);
         if (kafka_reader_out_of_range(code) &&
@@ -166,9 +173,16 @@ static void partition_child_turns(struct kafka_partition *p) {
         return;
     if (partition_child_state(p->child) == PARTITION_DEAD) {
         char why[400];
+        const bool refused = partition_child_refused(p->child);
         snprintf(why, sizeof why, "its model has ended: %s", partition_child_why(p->child));
+        if (refused) {
+            p->limit = p->state.best.epoch;
+            snprintf(why, sizeof why, "svmstream refuses checkpoint %" PRIu64 "; an older one is looked for",
+                     p->limit);
+        } else if (!p->worker->met) {
+            p->worker->hopeless = true;
+        }
         kafka_partition_fail(p, why);
-        p->worker->hopeless = !p->worker->met;
     }
 }
 
@@ -186,6 +200,9 @@ static void partition_store(struct kafka_partition *p) {
 void kafka_partition_turn(struct kafka_partition *p) {
     if (p->phase == PHASE_WAITS && p->leaving)
         p->phase = PHASE_REMOVED;
+    if (p->phase == PHASE_WAITS &&
+        p->publisher.producer) /* its sockets would wake the loop again and again */
+        partition_drop(p);
     if (p->phase == PHASE_WAITS && svi_monotonic() >= p->again)
         partition_begin(p);
     p->more = false;
@@ -193,10 +210,7 @@ void kafka_partition_turn(struct kafka_partition *p) {
         return;
     kafka_publisher_turn(&p->publisher);
     if (p->publisher.phase == PUBLISHER_FENCED) {
-        p->worker->counters.fenced++;
-        kafka_log("partition %d was taken by another worker; what was not committed is left to it",
-                  p->number);
-        p->phase = PHASE_REMOVED;
+        partition_taken(p);
         return;
     }
     if (p->publisher.phase == PUBLISHER_FAILED) {

@@ -75,6 +75,7 @@ struct kafka_partition {
     int64_t recalled; /* offset in the state topic */
     uint64_t claim;   /* epoch under which we own the partition */
     uint64_t epoch;   /* of the next checkpoint */
+    uint64_t limit;   /* checkpoints from this one on are refused by svmstream; 0: none */
     bool more;        /* records wait that no descriptor reports */
     int64_t skipped, gaps,
         refusals; /* occasions, for the log: undecodable entries, lost events, refused entries */

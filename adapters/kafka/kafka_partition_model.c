@@ -96,8 +96,8 @@ static void partition_saved(void *user, const struct partition_saved *saved, con
 }
 
 static void partition_log(void *user, const char *text) {
-    const struct kafka_partition *p = user;
-    kafka_log("partition %d: %s", p->number, text);
+    (void)user;
+    kafka_log("%s", text); /* it names the partition */
 }
 
 static const struct partition_calls partition_calls = {partition_event, partition_refused, partition_saved,
@@ -187,8 +187,10 @@ void kafka_partition_started(struct kafka_partition *p) {
     if (p->store.active)
         return;
     p->claim = p->epoch++;
+    p->limit = 0;
     state_key(p->number, p->claim, STATE_CLAIM, key);
     if (kafka_publisher_put(&p->publisher, KAFKA_TOPIC_STATE, key, "", 0, &err) != SVS_OK ||
+        kafka_saving_tidy(&p->publisher, &p->state, &err) != SVS_OK ||
         kafka_reader_start(&p->claims, &p->worker->readers, p->worker->topic[KAFKA_TOPIC_STATE], p->number,
                            p->recalled, &err) != SVS_OK) {
         kafka_partition_fail(p, err.text);

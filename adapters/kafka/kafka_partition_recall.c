@@ -17,7 +17,7 @@
 
 void kafka_partition_recall(struct kafka_partition *p) {
     svs_error err;
-    p->state = (struct state_reader){.part = p->number, .folder = p->worker->o->folder};
+    p->state = (struct state_reader){.part = p->number, .folder = p->worker->o->folder, .limit = p->limit};
     p->phase = PHASE_RECALLS;
     if (kafka_reader_start(&p->reader, &p->worker->readers, p->worker->topic[KAFKA_TOPIC_STATE], p->number,
                            RD_KAFKA_OFFSET_BEGINNING, &err) != SVS_OK)
@@ -32,8 +32,19 @@ static void partition_compare(struct kafka_partition *p) {
         kafka_log("%s; %s", p->state.why,
                   best->epoch > 0 ? "an older one is used, and the log is read from there"
                                   : "there is no older one");
+    if (p->state.foreign > 0)
+        kafka_log("partition %d: %" PRId64 " records of topic %s have numbers that no worker gives: left out",
+                  p->number, p->state.foreign, p->worker->topic[KAFKA_TOPIC_STATE]);
     p->epoch = p->state.highest + 1;
     p->first = best->epoch == 0;
+    /* To begin without any would throw away what was learned, on the word of a svmstream that may be too old.
+     */
+    if (p->first && p->limit > 0) {
+        p->limit = 0;
+        kafka_partition_fail(p, "there is no older checkpoint: use a svmstream that reads it, or delete the "
+                                "records of the partition from the state topic to begin without one");
+        return;
+    }
     if (best->epoch > 0)
         kafka_saving_found(&p->store, best->epoch, best->closing.pieces);
     p->phase = PHASE_COMPARES;

@@ -40,16 +40,34 @@ static svs_code saving_piece(struct kafka_saving *s, struct kafka_publisher *p, 
     return kafka_publisher_put(p, KAFKA_TOPIC_STATE, key, buffer, size, err);
 }
 
+static svs_code saving_delete(struct kafka_publisher *p, uint64_t epoch, int64_t piece, svs_error *err) {
+    char key[STATE_KEY];
+    state_key(p->partition, epoch, piece, key);
+    return kafka_publisher_put(p, KAFKA_TOPIC_STATE, key, NULL, 0, err);
+}
+
 /* Checkpoints that are no longer kept are deleted by name, closing record first: a reader never sees one
  * without its pieces. */
 static svs_code saving_forget(struct kafka_saving *s, struct kafka_publisher *p, svs_error *err) {
-    char key[STATE_KEY];
     const uint64_t epoch = s->kept[KAFKA_KEPT].epoch;
     if (epoch == 0)
         return SVS_OK;
-    for (int64_t piece = STATE_END; piece < s->kept[KAFKA_KEPT].pieces; piece++) {
-        state_key(p->partition, epoch, piece, key);
-        SVI_TRY(kafka_publisher_put(p, KAFKA_TOPIC_STATE, key, NULL, 0, err));
+    for (int64_t piece = STATE_END; piece < s->kept[KAFKA_KEPT].pieces; piece++)
+        SVI_TRY(saving_delete(p, epoch, piece, err));
+    return SVS_OK;
+}
+
+svs_code kafka_saving_tidy(struct kafka_publisher *p, const struct state_reader *found, svs_error *err) {
+    for (int i = 0; i < found->left_count; i++) {
+        const struct state_left *l = found->left + i;
+        if (l->epoch == found->best.epoch)
+            continue;
+        if (l->end)
+            SVI_TRY(saving_delete(p, l->epoch, STATE_END, err));
+        if (l->claim)
+            SVI_TRY(saving_delete(p, l->epoch, STATE_CLAIM, err));
+        for (int64_t piece = l->from; piece < l->to; piece++)
+            SVI_TRY(saving_delete(p, l->epoch, piece, err));
     }
     return SVS_OK;
 }

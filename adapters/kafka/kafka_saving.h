@@ -31,6 +31,10 @@ svs_code kafka_saving_begin(struct kafka_saving *s, const char *path, uint64_t e
 /* Goes on. *stored: the checkpoint is in the topic for good; reported once. */
 svs_code kafka_saving_turn(struct kafka_saving *s, struct kafka_publisher *p, bool *stored, svs_error *err);
 
+/* Deletes what the topic holds besides the checkpoint that was found: an older one, what owners that were
+ * killed left unfinished, their claims. */
+svs_code kafka_saving_tidy(struct kafka_publisher *p, const struct state_reader *found, svs_error *err);
+
 /* Notes a checkpoint that is in the topic already. */
 void kafka_saving_found(struct kafka_saving *s, uint64_t epoch, int64_t pieces);
 

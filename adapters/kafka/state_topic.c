@@ -21,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
+#define STATE_PIECES ((int64_t)1 << 32) /* of a checkpoint, fewer than */
 #define CLOSING_FORMAT                                                                                       \
     "pieces %" PRId64 " bytes %" PRId64 " hash %016" PRIx64 " at %" PRId64 " out %" PRId64 " state %s"
 #define CLOSING_SCAN                                                                                         \
@@ -62,7 +63,8 @@ static bool state_key_read(const void *key, size_t size, int *part, uint64_t *ep
         return false;
     if (strcmp(text + at, "end") == 0 || strcmp(text + at, "claim") == 0)
         return *piece = text[at] == 'e' ? STATE_END : STATE_CLAIM, true;
-    return sscanf(text + at, "%" SCNd64 "%n", piece, &end) == 1 && !text[at + end] && *piece >= 0;
+    return sscanf(text + at, "%" SCNd64 "%n", piece, &end) == 1 && !text[at + end] && *piece >= 0 &&
+           *piece < STATE_PIECES;
 }
 
 bool state_is_claim(const void *key, size_t size, uint64_t *epoch) {
@@ -166,6 +168,34 @@ svs_code state_file_hash(const char *path, uint64_t *hash, int64_t *bytes, svs_e
     return code;
 }
 
+/* ---- what the topic holds */
+
+/* Pieces are noted in their order only, so what is deleted later is no more than what was read. */
+static void state_note(struct state_reader *r, uint64_t epoch, int64_t piece, bool present) {
+    int i = 0;
+    while (i < r->left_count && r->left[i].epoch != epoch)
+        i++;
+    if (i == r->left_count && (!present || i == STATE_LEFT))
+        return;
+    struct state_left *l = r->left + i;
+    if (i == r->left_count) {
+        *l = (struct state_left){.epoch = epoch};
+        r->left_count++;
+    }
+    if (piece < 0) {
+        *(piece == STATE_END ? &l->end : &l->claim) = present;
+    } else if (present && l->from == l->to) {
+        l->from = piece;
+        l->to = piece + 1;
+    } else if (present) {
+        l->to += l->to == piece;
+    } else { /* in the order in which they were written */
+        l->from += l->from == piece && l->from < l->to;
+    }
+    if (!l->end && !l->claim && l->from == l->to)
+        *l = r->left[--r->left_count];
+}
+
 /* ---- records */
 
 static svs_code state_close(struct state_reader *r, uint64_t epoch, const void *value, size_t size,
@@ -215,7 +245,14 @@ svs_code state_reader_take(struct state_reader *r, const void *key, size_t key_s
     int64_t piece;
     if (!state_key_read(key, key_size, &part, &epoch, &piece) || part != r->part || epoch == 0)
         return SVS_OK;
+    if (epoch > r->highest && epoch - r->highest > STATE_LEAP) {
+        r->foreign++;
+        return SVS_OK;
+    }
     r->highest = epoch > r->highest ? epoch : r->highest;
+    state_note(r, epoch, piece, value);
+    if (r->limit > 0 && epoch >= r->limit)
+        return SVS_OK;
     /* A deletion, a claim, or the repetition of a checkpoint that is whole already. */
     if (!value || piece == STATE_CLAIM || (piece >= 0 && epoch == r->best.epoch))
         return SVS_OK;

@@ -4,7 +4,8 @@
  * a closing record PART/EPOCH/end with their number, size and hash. Epochs rise with every checkpoint, so
  * compaction removes nothing of a checkpoint until its pieces are deleted by name, two checkpoints later.
  * Reading the topic from its beginning gives the newest checkpoint that is whole. An owner that begins on an
- * old checkpoint claims an epoch (PART/EPOCH/claim), so that no two owners have the same one. */
+ * old checkpoint claims an epoch (PART/EPOCH/claim), so that no two owners have the same one. It deletes what
+ * earlier owners left: without that the topic would grow with every one that is killed. */
 #ifndef STATE_TOPIC_H
 #define STATE_TOPIC_H
 
@@ -18,6 +19,8 @@
 #define STATE_KEY     64  /* bytes of a key, with NUL */
 #define STATE_CLOSING 300 /* bytes of a closing record, with NUL */
 #define STATE_OPEN    2   /* checkpoints that may be incomplete at a time */
+#define STATE_LEFT    200 /* epochs whose records are noted, to be deleted: others are at a later takeover */
+#define STATE_LEAP    (UINT64_C(1) << 32) /* an epoch further above the one before is not ours */
 
 /* The content of a closing record. */
 struct state_closing {
@@ -34,10 +37,18 @@ struct state_whole {
     char path[300];
 };
 
-/* Assembles what a partition's records hold; zero-initialised but for the first two. */
+/* What the topic holds of an epoch: pieces from..to-1, a closing record, a claim. */
+struct state_left {
+    uint64_t epoch;
+    int64_t from, to;
+    bool end, claim;
+};
+
+/* Assembles what a partition's records hold; zero-initialised but for the first three. */
 struct state_reader {
     int part;
     const char *folder; /* the files p<part>-<epoch>.state lie here; must exist */
+    uint64_t limit;     /* checkpoints from this epoch on are not used; 0: none */
     struct {
         uint64_t epoch; /* 0: free */
         int fd;
@@ -46,8 +57,11 @@ struct state_reader {
     } open[STATE_OPEN];
     struct state_whole best;
     uint64_t highest;   /* epoch seen, of any record */
+    int64_t foreign;    /* records whose epochs leap: ignored */
     uint64_t bad_epoch; /* the newest checkpoint that is not whole; 0: none. After `best`, that is a loss */
     char why[300];      /* of the last such one */
+    struct state_left left[STATE_LEFT];
+    int left_count;
 };
 
 /* Makes a key; `piece` -1: the closing record, -2: a claim. */
