@@ -39,6 +39,7 @@ static int cmd_merge_run(const struct cli_args *a) {
                                            .dropped = cli_has(a, "drop") ? cli_value(a, "drop") : NULL,
                                            .log = a->quiet || rows ? NULL : stderr,
                                            .errors = stderr,
+                                           .end = a->quiet ? NULL : stderr,
                                            .done = rows || cli_has(a, "model") ? merge_write : NULL,
                                            .user = (void *)a};
     return cli_end(a, svi_merger_run(&a->settings, &hooks, &err), &err);
@@ -70,7 +71,8 @@ const struct cli_command cli_merge = {
         "separated by commas.\n"
         "\n"
         "With - records come from standard input, msgpack maps one after another; at its end the model is\n"
-        "printed as a line of JSON, or written to the file of --model.\n"
+        "printed as a line of JSON, or written to the file of --model. The last line on standard error\n"
+        "says how many of the parts and rows are in it; without a model it ends with 1.\n"
         "\n"
         "  svmstream merge tcp://host1:5556 tcp://host2:5556 --out tcp://127.0.0.1:6556 --ctl "
         "tcp://127.0.0.1:6557\n"

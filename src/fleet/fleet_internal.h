@@ -516,6 +516,11 @@ svs_code svi_fleet_sums_follow(struct svi_fleet *f, svs_error *err);
 svs_code svi_fleet_sums_numbers(struct svi_fleet *f, struct svi_window_sums *out, svs_error *err);
 svs_code svi_fleet_sums_record(struct svi_fleet *f, struct svi_sums *r, svs_error *err);
 uint64_t svi_fleet_sums_mark(struct svi_fleet *f);
+/* Replaces the schema of one key in `r`, whose features, unscaled and sums are those of all keys, by that of
+ * all keys, in `out`; NULL where numbers alone need none, or where keys contradict each other. SVS_NO_MEMORY.
+ */
+svs_code svi_fleet_sums_schema(const svi_engine *e, struct svi_sums *r, struct svi_bytes *out,
+                               svs_error *err);
 double svi_fleet_sums_memory(const struct svi_fleet *f); /* bytes */
 void svi_fleet_sums_renew(struct svi_fleet *f);          /* notes that keys hold rows that are not counted */
 void svi_fleet_sums_archive(struct svi_archive *a, svi_stream *s);

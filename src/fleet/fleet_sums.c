@@ -27,11 +27,11 @@
 
 struct svi_fleet_sums {
     struct svi_plain_sums part[SVI_FLEET_PARTS], all;
-    uint64_t version;       /* rises with each change of the sums that was seen */
-    struct svi_bytes prior; /* of the record made last */
-    bool renew;             /* they are to be made again */
-    const char **name;      /* of features, and ... */
-    int32_t *unscaled;      /* ... the unscaled ones: of the record made last; `capacity` each */
+    uint64_t version;               /* rises with each change of the sums that was seen */
+    struct svi_bytes prior, schema; /* of the record made last */
+    bool renew;                     /* they are to be made again */
+    const char **name;              /* of features, and ... */
+    int32_t *unscaled;              /* ... the unscaled ones: of the record made last; `capacity` each */
     int capacity;
 };
 
@@ -43,6 +43,7 @@ static void sums_free(struct svi_fleet_sums **p) {
         svi_plain_sums_clear(&s->part[i]);
     svi_plain_sums_clear(&s->all);
     svi_bytes_clear(&s->prior);
+    svi_bytes_clear(&s->schema);
     svi_free(s->name);
     svi_free(s->unscaled);
     svi_free(s);
@@ -223,15 +224,6 @@ static svi_engine *record_engine(struct svi_fleet *f, svs_error *err) {
     return n->engine || svi_fleet_return(f, n, err) == SVS_OK ? n->engine : NULL;
 }
 
-/* The schema of one key describes the columns of all only if they are the same. */
-static void record_schema(struct svi_sums *r, int d, const struct svi_fleet_sums *s) {
-    bool same = d == s->all.sums.n - 1;
-    for (int j = 0; same && r->features && j < d; j++)
-        same = s->name[j] && strcmp(s->name[j], r->features[j]) == 0;
-    r->schema = same ? r->schema : NULL;
-    r->schema_size = same ? r->schema_size : 0;
-}
-
 static void record_unscaled(struct svi_fleet_sums *s, struct svi_sums *r) {
     r->unscaled = s->unscaled;
     r->unscaled_count = 0;
@@ -280,7 +272,6 @@ svs_code svi_fleet_sums_record(struct svi_fleet *f, struct svi_sums *r, svs_erro
         svi_window_sums_clear(&sums);
         return code;
     }
-    record_schema(r, r->sums.d, s);
     record_unscaled(s, r);
     svi_window_sums_clear(&r->sums);
     r->sums = sums;
@@ -288,6 +279,7 @@ svs_code svi_fleet_sums_record(struct svi_fleet *f, struct svi_sums *r, svs_erro
     r->offset = svi_stream_seen(&f->stream);
     r->features = named > 0 ? s->name : NULL;
     r->classes = s->all.sums.label;
+    SVI_TRY(svi_fleet_sums_schema(e, r, &s->schema, err));
     return record_prior(f, r, err);
 }
 

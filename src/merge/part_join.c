@@ -104,20 +104,32 @@ static svs_code compare_columns(const struct svi_join *j, const struct incoming 
     return SVS_OK;
 }
 
+static const char *owner_text(char *out, size_t size, int owner, const char *column, const char *feature) {
+    char name[SVS_NAME_MAX * 4 + 1];
+    if (owner < 0)
+        return "of the calendar";
+    if (strcmp(column, feature) == 0)
+        return "a column of its own";
+    snprintf(out, size, "a value of the column %.50s", svi_escape(name, sizeof name, column, strlen(column)));
+    return out;
+}
+
 /* A feature that both have must belong to the same column: `x=1` may be a value of x, or a column itself. */
 static svs_code compare_owners(const struct svi_join *j, const struct incoming *in, int feature, int have,
                                svs_error *err) {
     const int owner = incoming_owner(in, feature), old = j->owner[have];
     const char *text = in->part->record.features[feature];
     enum svi_column_kind kind;
-    char name[SVS_NAME_MAX * 4 + 1];
+    char name[SVS_NAME_MAX * 4 + 1], here[96], there[96];
+    const char *column = owner >= 0 ? incoming_column(in, owner, &kind) : NULL,
+               *before = old >= 0 ? svs_features_name(j->columns, old) : NULL;
     if (owner == UNOWNED || old == UNOWNED || (owner < 0 && old < 0) ||
-        (owner >= 0 && old >= 0 &&
-         strcmp(incoming_column(in, owner, &kind), svs_features_name(j->columns, old)) == 0))
+        (column && before && strcmp(column, before) == 0))
         return SVS_OK;
-    return svi_fail(err, SVS_WRONG_COLUMNS,
-                    "the feature %s is of another column here than in the parts before it",
-                    svi_escape(name, sizeof name, text, strlen(text)));
+    return svi_fail(err, SVS_WRONG_COLUMNS, "the feature %.50s is %s here, but %s in the parts before it",
+                    svi_escape(name, sizeof name, text, strlen(text)),
+                    owner_text(here, sizeof here, owner, column, text),
+                    owner_text(there, sizeof there, old, before, text));
 }
 
 static svs_code compare_features(const struct svi_join *j, const struct incoming *in, svs_error *err) {

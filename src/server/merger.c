@@ -288,7 +288,11 @@ static svs_code merger_finish(struct merger *p, svs_error *err) {
         return svi_fail(err, m->failure.code, "%s", m->failure.text);
     if (ended && !m->model)
         return svi_fail(err, SVS_EMPTY, "standard input had no sums record");
-    return m->model && p->hooks->done ? p->hooks->done(p->hooks->user, m->model, err) : SVS_OK;
+    if (!m->model)
+        return SVS_OK;
+    SVI_TRY(p->hooks->done ? p->hooks->done(p->hooks->user, m->model, err) : SVS_OK);
+    svi_merger_end(&p->state, p->hooks->end);
+    return SVS_OK;
 }
 
 /* ---- start and end */

@@ -14,7 +14,8 @@ struct svi_merger_hooks {
     bool has_C, has_scale; /* given; else those of the parts */
     const char *dropped;   /* names of parts that are left out from the beginning, with commas; NULL: none */
     FILE *log;             /* addresses, and parts that join or are refused; NULL: quiet */
-    FILE *errors;          /* refused records; NULL: nowhere */
+    FILE *errors;          /* refused records, and parts that are left out; NULL: nowhere */
+    FILE *end;             /* how many parts and rows the last model is of, after `done`; NULL: nowhere */
     /* Called once, at a clean end, with the last model; NULL: nothing is done with it. */
     svs_code (*done)(void *user, const svs_model *model, svs_error *err);
     void *user;

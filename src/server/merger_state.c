@@ -20,7 +20,8 @@
 #include "server/merger_prior.h"
 
 #define SHARE       4.0 /* times the last solution takes, between two of them */
-#define MAX_LINES   10  /* about parts, after one solution */
+#define MAX_LINES   10  /* about parts that have joined, after one solution */
+#define MAX_LEFT    100 /* about parts that are left out, after one solution of a merge that goes on */
 #define FIRST_LINES 5   /* refusals that are printed at once; after them one a second */
 #define SAMPLE_MAX  64  /* bytes of a refused record in its event */
 
@@ -65,14 +66,15 @@ static void merger_print_refusal(struct svi_merger_state *s, const svs_error *wh
 
 void svi_merger_summary(const struct svi_merger_state *s) {
     char counts[SVS_ERROR_TEXT];
-    if (s->lines > 0)
+    if (s->lines > 0 || s->left > 0)
         merger_line(s->errors, "refused in all: %s\n",
                     svi_code_counts(s->refused, counts, sizeof counts, NULL));
 }
 
-void svi_merger_refuse(struct svi_merger_state *s, const svs_error *why, const void *sample, size_t size) {
+/* Counts a refusal and publishes it. */
+static void merger_count_refusal(struct svi_merger_state *s, const svs_error *why, const void *sample,
+                                 size_t size) {
     s->refused[why->code]++;
-    merger_print_refusal(s, why);
     struct svi_event e = merger_event(s, SVI_TOPIC_ERROR);
     e.as.error.code = why->code;
     e.as.error.reason = why->text;
@@ -81,6 +83,11 @@ void svi_merger_refuse(struct svi_merger_state *s, const svs_error *why, const v
     e.as.error.sample_size = size > SAMPLE_MAX ? SAMPLE_MAX : size;
     if (s->out)
         (void)svi_publisher_publish(s->out, &e); /* without memory it is lost, which subscribers see by seq */
+}
+
+void svi_merger_refuse(struct svi_merger_state *s, const svs_error *why, const void *sample, size_t size) {
+    merger_count_refusal(s, why, sample, size);
+    merger_print_refusal(s, why);
 }
 
 void svi_merger_take(struct svi_merger_state *s, const void *payload, size_t size) {
@@ -117,17 +124,23 @@ static void report_part(struct svi_merger_state *s, const struct svi_part *p) {
         svi_merger_refuse(s, &err, NULL, 0);
     }
     if (svi_part_state(p) != SVI_PART_REFUSED) {
-        merger_line(s->log, "part %s %s, %lld rows held\n", name, svi_part_state_name(svi_part_state(p)),
+        merger_line(svi_part_state(p) == SVI_PART_DROPPED && s->ended ? s->errors : s->log,
+                    "part %s %s, %lld rows held\n", name, svi_part_state_name(svi_part_state(p)),
                     (long long)p->record.sums.n);
         return;
     }
+    /* A line for each: the limit on rubbish that is sent without a pause must not hide what the model lacks.
+     */
     svi_fail(&err, p->why.code, "part %.60s: %.190s", name, p->why.text);
-    svi_merger_refuse(s, &err, NULL, 0);
+    merger_count_refusal(s, &err, NULL, 0);
+    merger_line(s->errors, "refused: %s (%s)\n", err.text, svs_code_name(err.code));
+    s->left++;
 }
 
 /* Lines for parts whose state is another than at the last report. Those that are refused have a limit of
  * their own: many that join must not hide them. */
 static void report_parts(struct svi_merger_state *s) {
+    const int64_t most = s->ended ? s->merge.count : MAX_LEFT; /* no request can ask after the end */
     int64_t joined = 0, refused = 0;
     for (int64_t i = 0; i < s->merge.count; i++) {
         struct svi_part *p = s->merge.part[i];
@@ -136,15 +149,24 @@ static void report_parts(struct svi_merger_state *s) {
         if (p->reported == now)
             continue;
         p->reported = now;
-        if ((good ? joined++ : refused++) < MAX_LINES)
+        if (good ? joined++ < MAX_LINES : refused++ < most)
             report_part(s, p);
         else if (svi_part_state(p) == SVI_PART_REFUSED)
             s->refused[p->why.code]++;
     }
     if (joined > MAX_LINES)
         merger_line(s->log, "and %lld more parts: svmstream ctl parts\n", (long long)joined - MAX_LINES);
-    if (refused > MAX_LINES)
-        merger_line(s->errors, "and %lld more parts that are refused\n", (long long)refused - MAX_LINES);
+    if (refused > most)
+        merger_line(s->errors, "and %lld more parts that are refused: svmstream ctl parts\n",
+                    (long long)(refused - most));
+}
+
+void svi_merger_end(const struct svi_merger_state *s, FILE *to) {
+    int64_t state[SVI_PART_STATE_COUNT];
+    svi_merge_states(&s->merge, state);
+    merger_line(to, "merged %lld of %lld parts, %lld rows\n",
+                (long long)(state[SVI_PART_JOINED] + state[SVI_PART_STALE]), (long long)s->merge.count,
+                (long long)s->merge.model->learned);
 }
 
 /* Once for each pair, when the number of classes has changed. */

@@ -37,6 +37,7 @@ struct svi_merger_state {
     bool ended;            /* standard input has ended: a failure of the last solution is the result */
     int64_t lines, silent; /* refusals printed so far; not printed since the last line */
     double line_at;        /* monotonic, of the last line */
+    int64_t left;          /* lines about parts that are left out */
     struct svi_bytes parts;
     struct svi_bytes prior; /* pairs of the last prior event */
 };
@@ -73,6 +74,9 @@ void svi_merger_put_parts(const struct svi_merger_state *s, struct svi_pack *p);
 
 /* At the end: how many were refused, by code. */
 void svi_merger_summary(const struct svi_merger_state *s);
+
+/* Prints how many parts and rows the last model is of; there must be one. */
+void svi_merger_end(const struct svi_merger_state *s, FILE *to);
 
 void svi_merger_clear(struct svi_merger_state *s);
 

@@ -1,13 +1,17 @@
 /* The plain sums that a fleet keeps for a model of many processes are those of all rows that its keys hold:
  * against fresh sums in long double, while samples are learned, labelled late and forgotten, keys go, leave
  * memory and fall silent, rows of huge values come and leave, settings change, and the whole is taken up from
- * its state. The number of threads and of keys in memory changes no bit of the record. */
+ * its state. The number of threads and of keys in memory changes no bit of the record.
+ *
+ * Keys that meet columns and words in any order have one schema by name, with the words of all of them; only
+ * keys that contradict each other have none. */
 #include "support/engine.h"
 
 #include "base/random.h"
 #include "fleet/fleet_internal.h"
 #include "learner/learner_internal.h"
 #include "learner/learner_prior.h"
+#include "wire/schema_map.h"
 
 #define KEYS    9
 #define D       4 /* columns; keys of an odd number lack the last */
@@ -344,7 +348,131 @@ static void test_threads(void **state) {
     svi_bytes_clear(&other);
 }
 
+/* ---- the schema */
+
+#define WORDS 5
+
+/* A word has = and the name of another column in it: names of features alone must still tell them apart. */
+static const char *const words[WORDS] = {"low", "high", "=", "heat=1", "(none)"};
+
+struct column {
+    const char *name;
+    bool category;
+    int every, rest; /* keys k with k % every == rest have it */
+};
+
+static const struct column mixed[] = {{"heat", false, 1, 0},  {"shift", true, 1, 0}, {"rate=2", false, 2, 1},
+                                      {"place", true, 3, 1},  {"load", false, 1, 0}, {"machine", true, 4, 2},
+                                      {"weight", false, 5, 3}};
+#define MIXED (int)(sizeof mixed / sizeof *mixed)
+
+static void put_cell(struct walk *w, struct svi_pack *p, const struct column *c, bool contrary) {
+    const int draw = (int)svi_random_below(&w->random, 1000);
+    if (c->category != contrary)
+        svi_put_text(p, c->name, words[draw % WORDS]);
+    else
+        svi_put_int(p, c->name, draw + 1);
+}
+
+/* The columns come in another order in each row. `contrary`: the column that has the other kind; -1: none. */
+static void learn_cells(struct walk *w, int k, int contrary) {
+    struct svi_pack p;
+    struct svi_envelope env;
+    const int first = (int)svi_random_below(&w->random, MIXED);
+    w->frame.size = 0;
+    svi_pack_begin(&p, &w->frame);
+    const struct svi_open_map all = svi_pack_open(&p);
+    svi_put_text(&p, "key", name_of(k));
+    svi_put_int(&p, "y", svi_random_below(&w->random, CLASSES));
+    svi_pack_key(&p, "x");
+    const struct svi_open_map x = svi_pack_open(&p);
+    for (int i = 0; i < MIXED; i++) {
+        const int c = (first + i) % MIXED;
+        if (k % mixed[c].every == mixed[c].rest)
+            put_cell(w, &p, mixed + c, c == contrary);
+    }
+    svi_pack_close(&p, x);
+    svi_pack_close(&p, all);
+    assert_int_equal(svi_pack_end(&p), SVS_OK);
+    assert_int_equal(svi_envelope_read(&env, w->frame.data, w->frame.size), SVS_OK);
+    svi_stream_apply_later(w->fleet, &env, w->now, false, NULL);
+}
+
+/* The column of mixed[] that a feature must belong to, by what was sent. */
+static int column_of(const char *feature) {
+    char name[64];
+    for (int c = 0; c < MIXED; c++)
+        for (int v = 0; v < WORDS; v++) {
+            snprintf(name, sizeof name, mixed[c].category ? "%s=%s" : "%s", mixed[c].name, words[v]);
+            if (strcmp(name, feature) == 0)
+                return c;
+        }
+    fail_msg("nobody sent %s", feature);
+    return -1;
+}
+
+/* Every feature has the column that was sent, and a column of numbers the mean of all rows. */
+static void compare_schema(struct walk *w, int *features) {
+    struct svi_sums r;
+    struct svi_model_schema m = {0};
+    svs_error err = {0};
+    record(w, &r);
+    *features = r.sums.d;
+    assert_non_null(r.schema);
+    const uint8_t *at = r.schema;
+    if (svi_schema_decode(&m, r.features, r.sums.d, at, at + r.schema_size, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+    for (int j = 0; j < r.sums.d; j++) {
+        const int c = column_of(r.features[j]), owner = m.schema.owner[j];
+        assert_true(owner >= 0);
+        assert_string_equal(svi_schema_column_name(&m.schema, owner), mixed[c].name);
+        assert_int_equal(svi_schema_kind(&m.schema, owner),
+                         mixed[c].category ? SVI_COLUMN_CATEGORY : SVI_COLUMN_NUMBER);
+        if (!mixed[c].category)
+            assert_true(m.mean[j] == r.sums.center[j]);
+    }
+    svi_model_schema_clear(&m);
+    svi_sums_clear(&r);
+}
+
+static bool has_schema(struct walk *w) {
+    struct svi_sums r;
+    record(w, &r);
+    const bool has = r.schema != NULL;
+    svi_sums_clear(&r);
+    return has;
+}
+
+static void test_schema(void **state) {
+    static const int contraries[] = {0, 1, 3};
+    int features = 0;
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        struct walk w;
+        start(&w, "1", round % 2 ? "2" : "100", "classify", false);
+        w.random = (struct svi_random){(uint64_t)(100 + round)};
+        for (int i = 0; i < 300; i++) {
+            learn_cells(&w, (int)svi_random_below(&w.random, KEYS), -1);
+            if (i % 40 == 39)
+                compare_schema(&w, &features);
+            if (i == 150)
+                resume(&w, round % 3 == 0);
+        }
+        assert_int_equal(features, 4 + 3 * WORDS);
+        /* One key contradicts the others, until it is dropped. */
+        const int contrary = contraries[round % 3], k = contrary == 3 ? KEYS + 1 : KEYS;
+        learn_cells(&w, k, contrary);
+        assert_false(has_schema(&w));
+        learn_cells(&w, 1, -1); /* whichever key was the last */
+        assert_false(has_schema(&w));
+        drop(&w, k);
+        assert_true(has_schema(&w));
+        end(&w);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_sums)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_sums),
+                                       cmocka_unit_test(test_schema)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
