@@ -113,10 +113,23 @@ static int client_any(const struct redis_client *r, int from) {
     return (from + 1) % r->nodes;
 }
 
+static bool client_ordered(const struct redis_client *r, const struct redis_request *q) {
+    return r->ordered > 0 && q->lane == r->ordered && q->slot >= 0;
+}
+
+/* Does an earlier command of its slot and lane wait in `pending`, or is one of the ordered lane under way? */
+static void client_hold(const struct redis_client *r, struct redis_request *q) {
+    q->held = client_ordered(r, q) && r->busy[q->slot];
+    for (const struct redis_request *p = r->pending.first; p && !q->held; p = p->next)
+        q->held = p->slot == q->slot && p->lane == q->lane;
+}
+
 static void client_route(struct redis_client *r, struct redis_request *q) {
     int node = q->redirect >= 0 ? q->redirect : q->slot >= 0 ? r->owner[q->slot] : -1;
     if (node < 0)
         node = client_any(r, r->nodes - 1);
+    if (client_ordered(r, q))
+        r->busy[q->slot] = true;
     redis_queue_add(&client_connection(r, node, q->lane)->waiting, q);
 }
 
@@ -127,8 +140,8 @@ void redis_client_send(struct redis_client *r, int lane, const char *key, const 
     q->lane = lane;
     q->done = done;
     q->user = user;
-    /* Behind earlier commands that wait, or at once. */
-    if (r->pending.first)
+    client_hold(r, q);
+    if (q->held)
         redis_queue_add(&r->pending, q);
     else
         client_route(r, q);
@@ -241,10 +254,14 @@ static int client_redirected(struct redis_client *r, const struct redis_connecti
 static void client_again(struct redis_client *r, struct redis_request *q, bool pause) {
     const double wait =
         pause ? fmin(RETRY_MAX, RETRY_FIRST * (double)(1 << (q->tries < 6 ? q->tries : 6))) : 0;
+    struct redis_queue first = {0};
     q->tries++;
     q->due = svi_monotonic() + wait;
     r->retries += pause;
-    redis_queue_add(&r->pending, q);
+    /* Of the ordered lane it is older than all that wait. */
+    redis_queue_add(client_ordered(r, q) ? &first : &r->pending, q);
+    if (first.first)
+        redis_queue_return(&r->pending, &first);
 }
 
 static void client_answer(void *user, struct redis_connection *c, struct redis_request *q,
@@ -257,6 +274,8 @@ static void client_answer(void *user, struct redis_connection *c, struct redis_r
     r->node[c->node].down = false;
     r->reached = true;
     q->redirect = -1;
+    if (client_ordered(r, q))
+        r->busy[q->slot] = false;
     if ((moved || (error && strncmp(error, "ASK ", 4) == 0)) &&
         (node = client_redirected(r, c, error, &slot)) >= 0) {
         r->redirects++;
@@ -301,7 +320,8 @@ double redis_client_wait(const struct redis_client *r) {
     const double now = svi_monotonic();
     double wait = fmax(0, r->refresh - now);
     for (const struct redis_request *q = r->pending.first; q; q = q->next)
-        wait = fmin(wait, fmax(0, q->due - now));
+        if (!q->held)
+            wait = fmin(wait, fmax(0, q->due - now));
     for (int64_t i = 0; i < r->connections; i++)
         wait = fmin(wait, redis_connection_wait(r->connection[i], now));
     return wait;
@@ -313,10 +333,8 @@ static void client_pending(struct redis_client *r, double now) {
     struct redis_request *q;
     r->pending = (struct redis_queue){0};
     while ((q = redis_queue_take(&all))) {
-        bool held = q->due > now;
-        for (const struct redis_request *p = r->pending.first; p && !held; p = p->next)
-            held = p->slot == q->slot && p->lane == q->lane;
-        if (held)
+        client_hold(r, q);
+        if (q->held || q->due > now)
             redis_queue_add(&r->pending, q);
         else
             client_route(r, q);

@@ -7,7 +7,9 @@
  * trade's words, with what to do; once a kind until it is over.
  *
  * Commands of one lane and one slot are sent in the order in which they were given. After a break they are
- * repeated in that order, all from the oldest without an answer. */
+ * repeated in that order, all from the oldest without an answer. A command that a server in trouble refused
+ * may be overtaken by those that were sent behind it, except in the lane `ordered`: there the next command of
+ * a slot waits for the answer to the one before. */
 #ifndef REDIS_CLIENT_H
 #define REDIS_CLIENT_H
 
@@ -36,6 +38,8 @@ struct redis_client {
     struct redis_connection **connection; /* owned */
     int64_t connections, capacity;
     struct redis_queue pending; /* not routed yet, or not due */
+    int ordered;                /* a lane, set after opening; 0: none */
+    bool busy[REDIS_SLOTS];     /* a command of that lane is on a connection */
     double timeout;             /* seconds without an answer after which a server counts as lost */
     const char *trouble;        /* kind of the present trouble; NULL: none */
     double troubled;            /* svi_monotonic: since then */

@@ -43,6 +43,7 @@
 #define SHOW_EVERY 10.0 /* seconds */
 
 struct feed_item {
+    struct feed_part *part;
     void *bytes; /* owned */
     size_t size;
     int64_t n;
@@ -73,15 +74,15 @@ struct redis_feed {
     size_t bytes;
     int64_t added, there, lost, slow; /* samples; waits for replicas */
     double began, show;
-    char failure[300];
+    char failure[480];
 };
 
 static void feed_part_turn(struct feed_part *p);
 
 static void feed_answered(void *user, const redisReply *reply) {
-    struct feed_part *p = user;
-    /* Answers arrive in the order of the entries. */
-    struct feed_item *item = &p->item[p->items - p->unanswered];
+    /* Not always in the order of the entries: one that Redis had no memory for is sent again. */
+    struct feed_item *item = user;
+    struct feed_part *p = item->part;
     const bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
     char shown[200];
     if (!good) {
@@ -93,6 +94,11 @@ static void feed_answered(void *user, const redisReply *reply) {
         item->answer = (int)reply->element[0]->integer;
         p->next = reply->element[1]->integer;
         item->added = item->added || item->answer == 1;
+        if (item->answer == 0 && p->next > item->n && p->next < item->n + item->count)
+            snprintf(p->feed->failure, sizeof p->feed->failure,
+                     "%s: another feed adds samples of %s, in batches of another size: let one of them end, "
+                     "then repeat this one, which adds the rows that are missing",
+                     p->names.key[REDIS_KEY_IN], p->feed->src);
     }
     p->unanswered--;
 }
@@ -107,7 +113,7 @@ static void feed_send(struct feed_part *p, struct feed_item *item, bool force) {
                       (struct redis_word[]){redis_text(p->feed->src), redis_text(n), redis_text(count),
                                             redis_bytes(item->bytes, item->size), redis_text(SOURCES),
                                             redis_text(force ? "1" : "0")},
-                      6, feed_answered, p);
+                      6, feed_answered, item);
 }
 
 static int64_t feed_breaks(const struct redis_feed *f) {
@@ -130,7 +136,7 @@ static void feed_waited(void *user, const redisReply *reply) {
     if (got >= f->options->wait && p->breaks == feed_breaks(f)) {
         p->closed = false;
         for (int i = 0; i < p->items; i++) {
-            f->added += p->item[i].added ? p->item[i].count : 0;
+            *(p->item[i].added ? &f->added : &f->there) += p->item[i].count;
             f->bytes -= p->item[i].size;
             svi_free(p->item[i].bytes);
         }
@@ -207,8 +213,19 @@ static bool feed_flush(struct redis_feed *f) {
 
 static void feed_next(void *user, const redisReply *reply) {
     struct feed_part *p = user;
+    char shown[200];
     p->known = reply->type != REDIS_REPLY_ERROR;
+    if (!p->known)
+        snprintf(p->feed->failure, sizeof p->feed->failure, "%s: Redis answers: %s",
+                 p->names.key[REDIS_KEY_SRC], svi_escape(shown, sizeof shown, reply->str, reply->len));
     p->next = reply->type == REDIS_REPLY_STRING ? atoll(reply->str) : 0;
+}
+
+static svs_code feed_stopped(const struct redis_feed *f, svs_error *err) {
+    return svi_fail(err, SVS_IO, "%s",
+                    f->failure[0]        ? f->failure
+                    : f->client.hopeless ? "Redis refuses us"
+                                         : "stopped; the same command again adds the rows that are missing");
 }
 
 static svs_code feed_know(struct feed_part *p, svs_error *err) {
@@ -217,8 +234,7 @@ static svs_code feed_know(struct feed_part *p, svs_error *err) {
     snprintf(field, sizeof field, "s:%s", p->feed->src);
     const struct redis_word words[] = {redis_text("HGET"), redis_text(key), redis_text(field)};
     if (!redis_loop_ask(&p->feed->loop, &p->feed->client, key, words, 3, feed_next, p) || !p->known)
-        return svi_fail(err, SVS_IO, "%s",
-                        p->feed->loop.stop ? "stopped" : "Redis does not answer for this key");
+        return feed_stopped(p->feed, err);
     return SVS_OK;
 }
 
@@ -255,13 +271,6 @@ static svs_code feed_cut(const void *bytes, size_t size, int skip, struct svi_by
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "an entry");
 }
 
-static svs_code feed_stopped(const struct redis_feed *f, svs_error *err) {
-    return svi_fail(err, SVS_IO, "%s",
-                    f->failure[0]        ? f->failure
-                    : f->client.hopeless ? "Redis refuses us"
-                                         : "stopped; the same command again adds the rows that are missing");
-}
-
 static svs_code feed_entry(void *user, int partition, const void *bytes, size_t size, int count,
                            svs_error *err) {
     struct redis_feed *f = user;
@@ -285,7 +294,7 @@ static svs_code feed_entry(void *user, int partition, const void *bytes, size_t 
     const struct svi_bytes whole = {(uint8_t *)(uintptr_t)bytes, size, size},
                            *entry = skip > 0 ? &cut : &whole;
     struct feed_item *item = &p->item[p->items++];
-    *item = (struct feed_item){redis_need(1, entry->size), entry->size, n + skip, count - skip, 2, false};
+    *item = (struct feed_item){p, redis_need(1, entry->size), entry->size, n + skip, count - skip, 2, false};
     memcpy(item->bytes, entry->data, entry->size);
     svi_bytes_clear(&cut);
     f->bytes += item->size;

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fail.h"
 #include "redis_log.h"
 
 #define RENEWALS 4 /* in the length of a lease */
@@ -56,8 +57,14 @@ int redis_leases_held(const struct redis_leases *l) {
 static void leases_beat_done(void *user, const redisReply *reply) {
     struct redis_leases *l = user;
     l->beating = false;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
+        char shown[200];
+        redis_log_few(
+            ++l->refusals, "this worker cannot register in %s: Redis answers: %s",
+            l->names.key[REDIS_KEY_WORKERS],
+            reply->type == REDIS_REPLY_ERROR ? svi_escape(shown, sizeof shown, reply->str, reply->len) : "?");
         return;
+    }
     const int workers = (int)reply->element[0]->integer;
     if (workers != l->workers)
         redis_log("%d worker%s of stream %s", workers, workers == 1 ? "" : "s", l->shared->stream);

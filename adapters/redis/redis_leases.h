@@ -15,9 +15,10 @@ struct redis_leases {
     int count, fixed;         /* fixed: number of partitions that were named; 0: shared */
     int workers, rank;        /* 0 workers: not known yet */
     bool beating, closing;
-    double beat;    /* svi_monotonic: next registration */
-    double renew;   /* svi_monotonic: next renewal */
-    double balance; /* svi_monotonic: no partition is given up for others before */
+    int64_t refusals; /* for redis_log_few */
+    double beat;      /* svi_monotonic: next registration */
+    double renew;     /* svi_monotonic: next renewal */
+    double balance;   /* svi_monotonic: no partition is given up for others before */
     struct redis_names names;
 };
 

@@ -22,6 +22,7 @@
 
 #define CHILD_PAUSE_MAX 10.0 /* seconds between attempts to begin a process that dies */
 #define CHILD_PAUSE     0.2
+#define ERROR_PAUSE_MAX 10.0 /* seconds after an error that Redis answers, one more each time */
 #define GOOD_SECONDS    30.0 /* a process that lives longer begins with the shortest pause again */
 
 struct redis_part *redis_part_new(struct redis_shared *shared, int number) {
@@ -89,9 +90,12 @@ bool redis_part_lost(struct redis_part *p, const redisReply *reply) {
                   "written: its process is ended, and the partition is left to its present owner",
                   p->number, p->epoch);
     } else
-        redis_log("partition %d: Redis answers: %s", p->number,
-                  svi_escape(shown, sizeof shown, reply->str, reply->len));
-    redis_part_leave(p, fenced ? 0 : 1);
+        redis_log("partition %d: Redis answers: %s; look at the keys {%s:%d}:* for one that another program "
+                  "wrote; trying again",
+                  p->number, svi_escape(shown, sizeof shown, reply->str, reply->len), p->shared->stream,
+                  p->number);
+    /* A key of a wrong type stays until a person removes it. */
+    redis_part_leave(p, fenced ? 0 : fmin(ERROR_PAUSE_MAX, ++p->errors));
     return true;
 }
 
@@ -103,10 +107,11 @@ static void part_taken(void *user, const redisReply *reply) {
     char shown[200];
     p->taking = false;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || e[0]->type != REDIS_REPLY_INTEGER) {
-        redis_log_few(++p->refusals, "partition %d: the lease cannot be taken: %s", p->number,
-                      reply->type == REDIS_REPLY_ERROR
-                          ? svi_escape(shown, sizeof shown, reply->str, reply->len)
-                          : "an unexpected answer");
+        redis_log_few(
+            ++p->refusals, "partition %d: the lease cannot be taken: %s (keys %s and %s)", p->number,
+            reply->type == REDIS_REPLY_ERROR ? svi_escape(shown, sizeof shown, reply->str, reply->len)
+                                             : "an unexpected answer",
+            p->names.key[REDIS_KEY_LEASE], p->names.key[REDIS_KEY_EPOCH]);
         p->again = svi_monotonic() + 1;
         return;
     }
@@ -201,6 +206,10 @@ double redis_part_wait(const struct redis_part *p) {
 static void part_child_dead(struct redis_part *p) {
     const double now = svi_monotonic();
     redis_log("partition %d: its process ended: %s", p->number, partition_child_why(p->child));
+    if (p->read.generation == 0 && p->save.stored_next >= 0)
+        redis_log("partition %d: it never began from the checkpoint in %s: without that key it begins from "
+                  "nothing",
+                  p->number, p->names.key[REDIS_KEY_STATE]);
     if (now - p->since > GOOD_SECONDS)
         p->child_pause = 0;
     p->child_pause = fmin(CHILD_PAUSE_MAX, fmax(CHILD_PAUSE, 2 * p->child_pause));
@@ -208,6 +217,14 @@ static void part_child_dead(struct redis_part *p) {
     p->since = now;
     partition_child_free(&p->child);
     redis_part_read_clear(p);
+    /* Answers under way are about a checkpoint and about reads of the process that is gone. That to a release
+     * is awaited, and then none of these is. */
+    if (!p->releasing) {
+        redis_client_forget(p->shared->client, p);
+        redis_client_forget(p->shared->client, &p->read);
+        p->renewing = false;
+        p->out.unanswered = 0;
+    }
     redis_part_state_clear(p);
     if (p->state == REDIS_PART_CLOSING)
         part_release(p);

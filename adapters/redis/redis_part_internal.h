@@ -82,7 +82,10 @@ struct redis_part {
     struct redis_part_reading read;
     struct redis_part_events out;
     struct redis_part_saving save;
-    int64_t refusals; /* for redis_log_few */
+    int64_t refusals;             /* for redis_log_few */
+    int64_t gaps;                 /* likewise: entries whose number is not the one expected */
+    int errors;                   /* answers of Redis that were errors, since the last checkpoint */
+    char reached[REDIS_AT_BYTES]; /* `at` of the last checkpoint that Redis had; "": none */
 };
 
 /* Runs a script with the fence in front of its keys and arguments. */
@@ -102,6 +105,9 @@ void redis_part_read_turn(struct redis_part *p);
 /* As the call of partition_child.h. */
 void redis_part_read_refused(void *part, int64_t count, const char *code, const char *reason, const void *at,
                              size_t at_size);
+
+/* Reports that Redis has lost what it had acknowledged. */
+void redis_part_read_rewound(struct redis_part *p, const char *where, int64_t samples);
 
 /* redis_part_out.c */
 void redis_part_out_event(void *part, const struct subscription_event *e);

@@ -21,9 +21,10 @@
 #include "redis_log.h"
 #include "redis_part_internal.h"
 
-#define BLOCK_MS  "500"
-#define BYTES     ((size_t)4 << 20) /* of entries that wait */
-#define COUNT_MAX 256
+#define BLOCK_MS   "500"
+#define BYTES      ((size_t)4 << 20) /* of entries that wait */
+#define COUNT_MAX  256
+#define NUMBER_MAX ((int64_t)1 << 53) /* larger ones come from another program */
 
 /* Splits "ID NUMBER". */
 static void read_place(struct redis_part_reading *r, const char *at, size_t size) {
@@ -70,18 +71,20 @@ void redis_part_read_begin(struct redis_part *p) {
 
 /* ---- the end of the log */
 
-static void read_rewound(struct redis_part *p, const char *where, int64_t from, int64_t to) {
-    char text[400];
-    const char *name = p->shared->stream;
-    int64_t samples = from > to && to >= 0 ? from - to : 0;
+void redis_part_read_rewound(struct redis_part *p, const char *where, int64_t samples) {
+    char text[500];
     snprintf(text, sizeof text,
              "log_rewound: partition %d of %s: %s: %" PRId64 " samples that Redis had acknowledged are no "
              "longer in the log (a failover, and the replica did not have them; `feed --wait 1` prevents "
-             "that). The model has learned them; new samples are taken as new",
-             p->number, name, where, samples);
+             "that). New samples are taken as new",
+             p->number, p->shared->stream, where, samples);
     p->shared->rewound++;
-    redis_log("%s", text);
+    redis_log_few(++p->gaps, "%s", text);
     redis_part_out_notice(p, "log_rewound", text);
+}
+
+static void read_rewound(struct redis_part *p, const char *where, int64_t from, int64_t to) {
+    redis_part_read_rewound(p, where, from > to && to >= 0 ? from - to : 0);
 }
 
 /* [last id of the stream or nil, e]. */
@@ -148,12 +151,12 @@ static void read_numbers(struct redis_part *p, const char *id, int64_t first) {
     char where[160], text[500];
     if (r->expected >= 0 && first > r->expected) {
         const int64_t lost = first - r->expected;
-        p->shared->lost += lost;
+        p->shared->lost += lost < INT64_MAX - p->shared->lost ? lost : 0;
         snprintf(text, sizeof text,
                  "log_trimmed: partition %d of %s: %" PRId64 " samples before entry %.40s were removed from "
                  "the log before they were read: something else than this program trims %s",
                  p->number, p->shared->stream, lost, id, p->names.key[REDIS_KEY_IN]);
-        redis_log("%s", text);
+        redis_log_few(++p->gaps, "%s", text);
         redis_part_out_notice(p, "log_trimmed", text);
     } else if (r->expected >= 0 && first < r->expected) {
         snprintf(where, sizeof where,
@@ -172,9 +175,10 @@ static void read_entry(struct redis_part *p, const redisReply *id, const redisRe
     const redisReply *s = whole ? read_field(fields, "s") : NULL, *e = whole ? read_field(fields, "e") : NULL,
                      *c = whole ? read_field(fields, "c") : NULL;
     snprintf(r->cursor, sizeof r->cursor, "%s", id->str);
-    if (e && c) {
-        read_numbers(p, id->str, atoll(e->str));
-        r->expected = atoll(e->str) + atoll(c->str);
+    const int64_t first = e ? atoll(e->str) : -1, count = c ? atoll(c->str) : 0;
+    if (first >= 0 && first <= NUMBER_MAX && count > 0 && count <= NUMBER_MAX) {
+        read_numbers(p, id->str, first);
+        r->expected = first + count;
     }
     if (!s) {
         redis_part_read_refused(p, 1, "", "it has no field `s` with samples: another program wrote it",
@@ -324,6 +328,9 @@ void redis_part_read_turn(struct redis_part *p) {
         redis_part_read_begin(p);
         r->generation = generation;
         read_place(r, at, size);
+        /* The process knows what it began from. */
+        if (generation > 0 && partition_child_next(p->child) < p->save.stored_next)
+            p->save.stored_next = partition_child_next(p->child);
     }
     if (generation == 0)
         return;

@@ -123,6 +123,16 @@ static void state_ask_piece(struct redis_part *p) {
     redis_client_send(p->shared->client, REDIS_LANE_WRITE, key, words, 3, state_piece, p);
 }
 
+/* Redis has lost the checkpoint that it had (a restart without its data, FLUSHALL), and the lease with it. */
+static void state_removed(struct redis_part *p) {
+    char where[160];
+    const char *number = strchr(p->reached, ' ');
+    snprintf(where, sizeof where,
+             "the checkpoint at %s is gone from Redis, and the model begins from nothing", p->reached);
+    redis_part_read_rewound(p, where, number ? atoll(number) : 0);
+    p->reached[0] = 0;
+}
+
 static void state_meta(void *user, const redisReply *reply) {
     struct redis_part *p = user;
     struct redis_part_saving *s = &p->save;
@@ -134,6 +144,8 @@ static void state_meta(void *user, const redisReply *reply) {
     for (int i = 0; i < FIELD_COUNT; i++)
         value[i] = reply->element[i]->type == REDIS_REPLY_STRING ? reply->element[i]->str : NULL;
     if (!value[0] && !value[3]) { /* no checkpoint yet */
+        if (p->reached[0])
+            state_removed(p);
         state_start(p);
         return;
     }
@@ -147,6 +159,7 @@ static void state_meta(void *user, const redisReply *reply) {
     s->size = atoll(value[2]);
     snprintf(s->stored, sizeof s->stored, "%s", value[3]);
     s->stored_next = atoll(value[4]);
+    strcpy(p->reached, s->stored);
     s->piece = 0;
     snprintf(p->checkpoint, sizeof p->checkpoint, "%s/checkpoint-%d", p->shared->folder, p->number);
     if (s->pieces < 1 || !(s->file = fopen(p->checkpoint, "wbe"))) {
@@ -201,6 +214,8 @@ static void state_stored(void *user, const redisReply *reply) {
     snprintf(s->stored, sizeof s->stored, "%s", s->at);
     s->stored_next = s->next;
     strcpy(s->stored_side, s->side);
+    strcpy(p->reached, s->at);
+    p->errors = 0;
     p->shared->checkpoints++;
 }
 

@@ -24,6 +24,7 @@ struct redis_request {
     int redirect; /* node to which an ASK sends it once; -1: none */
     int tries;    /* failures so far */
     double due;   /* svi_monotonic: not sent before */
+    bool held;    /* by an earlier command of its slot and lane, however long it is due */
     double sent;  /* svi_monotonic */
     size_t size;
     char bytes[];

@@ -37,7 +37,8 @@ static const char *const texts[REDIS_SCRIPT_COUNT] = {
 
     FENCE "redis.call('SET',KEYS[3],ARGV[3]) return 1",
 
-    /* A duplicate writes its number again, so that a WAIT behind it waits for the replicas. `e` counts the
+    /* The entry is written first: if Redis refuses that, the numbers stay as they are.
+     * A duplicate writes its number again, so that a WAIT behind it waits for the replicas. `e` counts the
      * samples of the whole log. With more sources than ARGV[5], the one that was silent longest is dropped.
      */
     "local src,n,count='s:'..ARGV[1],tonumber(ARGV[2]),tonumber(ARGV[3]) "
@@ -50,9 +51,10 @@ static const char *const texts[REDIS_SCRIPT_COUNT] = {
     "local t=tonumber(string.match(all[i+1],' (%d+)$')) if t and (not at or t<at) then oldest,at=all[i],t "
     "end "
     "end if oldest then redis.call('HDEL',KEYS[1],oldest) end end "
-    "local e=redis.call('HINCRBY',KEYS[1],'e',count)-count "
-    "redis.call('XADD',KEYS[2],'*','s',ARGV[4],'src',ARGV[1],'n',ARGV[2],'e',e,'c',count) "
-    "redis.call('HSET',KEYS[1],src,(n+count)..' '..now) return {1,n+count}",
+    "local e=tonumber(redis.call('HGET',KEYS[1],'e') or '0') "
+    "redis.call('XADD',KEYS[2],'*','s',ARGV[4],'src',ARGV[1],'n',ARGV[2],'e',string.format('%.0f',e),'c',"
+    "count) "
+    "redis.call('HSET',KEYS[1],'e',string.format('%.0f',e+count),src,(n+count)..' '..now) return {1,n+count}",
 
     "local t=redis.call('TIME') local now=t[1]*1000+math.floor(t[2]/1000) "
     "redis.call('ZREMRANGEBYSCORE',KEYS[1],'-inf',now) "

@@ -197,6 +197,7 @@ int redis_worker_run(const struct redis_options *o) {
                                       .trim = !o->keep_log,
                                       .context = context};
     redis_client_open(&w->client, &o->url, o->timeout);
+    w->client.ordered = REDIS_LANE_WRITE;
     w->client.patient = true; /* a service: Redis may be started later */
     if (context && redis_loop_open(&w->loop) == 0)
         code = worker_start(w, o);
