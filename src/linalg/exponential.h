@@ -41,7 +41,8 @@ SVI_EXPONENTIAL(svi_exp_two, svi_two, svi_two_bits, svi_both)
     static inline __attribute__((always_inline)) real name(real x) {                                         \
         const bits root = (bits)all(0x1.6a09e667f3bcdp-1), up = (bits)all(2.0); /* root: of 1/2 */           \
         const bits turns = (bits)((places)((bits)x - root + up) >> 52);                                      \
-        const real m = (real)((bits)x - (turns << 52) + up),                                                 \
+        /* Unsigned: the sums wrap. */                                                                       \
+        const real m = (real)((places)x - ((places)turns << 52) + (places)up),                               \
                    e = (real)(turns | (bits)all(0x1p52)) - all(0x1p52 + 1024);                               \
         const real f = (m - all(1.0)) / (m + all(1.0)), s = f * f;                                           \
         real q = s * all(0.096813330132254363) + all(0.11095700098311667);                                   \
