@@ -19,6 +19,7 @@
 #include "base/fail.h"
 #include "redis_log.h"
 #include "redis_part_internal.h"
+#include "redis_trouble.h"
 
 #define CHILD_PAUSE_MAX 10.0 /* seconds between attempts to begin a process that dies */
 #define CHILD_PAUSE     0.2
@@ -90,10 +91,9 @@ bool redis_part_lost(struct redis_part *p, const redisReply *reply) {
                   "written: its process is ended, and the partition is left to its present owner",
                   p->number, p->epoch);
     } else
-        redis_log("partition %d: Redis answers: %s; look at the keys {%s:%d}:* for one that another program "
-                  "wrote; trying again",
-                  p->number, svi_escape(shown, sizeof shown, reply->str, reply->len), p->shared->stream,
-                  p->number);
+        redis_log("partition %d (keys {%s:%d}:*): Redis answers: %s; %s; trying again", p->number,
+                  p->shared->stream, p->number, svi_escape(shown, sizeof shown, reply->str, reply->len),
+                  redis_trouble_of_script(reply->str));
     /* A key of a wrong type stays until a person removes it. */
     redis_part_leave(p, fenced ? 0 : fmin(ERROR_PAUSE_MAX, ++p->errors));
     return true;

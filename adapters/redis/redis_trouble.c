@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#define PERMISSION                                                                                           \
+    "the user lacks a permission: `svmstream help cluster`, On Redis Streams, has the line for ACL SETUSER"
+
 static const struct redis_trouble troubles[] = {
     {"OOM", true,
      "Redis is full: raise its maxmemory, or start workers, whose checkpoints let the log be trimmed"},
@@ -24,8 +27,7 @@ static const struct redis_trouble troubles[] = {
     {"WRONGPASS", false,
      "user or password are wrong: the user is in the address, redis://USER@HOST, the password in "
      "--password-file or SVMSTREAM_REDIS_PASSWORD"},
-    {"NOPERM", false,
-     "the user lacks a permission: `svmstream help cluster`, On Redis Streams, has the line for ACL SETUSER"},
+    {"NOPERM", false, PERMISSION},
 };
 
 const struct redis_trouble *redis_trouble_find(const char *error) {
@@ -34,4 +36,11 @@ const struct redis_trouble *redis_trouble_find(const char *error) {
         if (strlen(troubles[i].word) == n && strncmp(error, troubles[i].word, n) == 0)
             return &troubles[i];
     return NULL;
+}
+
+/* Inside a script a missing permission is an ERR with a sentence of the server's. */
+const char *redis_trouble_of_script(const char *error) {
+    return strstr(error, "The user executing the script") || strstr(error, "NOPERM")
+               ? PERMISSION
+               : "another program may have written one of the keys of this partition";
 }

@@ -14,4 +14,7 @@ struct redis_trouble {
 /* NULL: another error, which is the answer to the command. */
 const struct redis_trouble *redis_trouble_find(const char *error);
 
+/* What to do about an error that is the answer to one of our scripts. */
+const char *redis_trouble_of_script(const char *error);
+
 #endif
