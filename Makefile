@@ -47,10 +47,10 @@ KAFKA_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/kafka/*.c))
 present   = $(shell pkg-config --exists $(1) 2>/dev/null && echo $(2))
 OPTIONAL := $(call present,hiredis,svmstream-redis) $(call present,rdkafka,svmstream-kafka)
 ABSENT   := $(if $(filter svmstream-redis,$(OPTIONAL)),,svmstream-redis (libhiredis-dev)) $(if $(filter svmstream-kafka,$(OPTIONAL)),,svmstream-kafka (librdkafka-dev))
-# The adapters share their command line; of the program they have the client's sockets and the reading of key files.
-ADAPTER_OBJ := $(BUILD)/obj/adapters/common/adapter_options.o $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription)
+# The adapters share their command line and log; of the program they have the client's sockets and the reading of key files.
+ADAPTER_OBJ := $(patsubst %,$(BUILD)/obj/adapters/common/adapter_%.o,options log) $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription)
 # Adapters of a log run the program for each partition, and read files; their libraries may be absent.
-LOG_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/adapter_options.c,$(wildcard adapters/common/*.c)))
+LOG_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/adapter_options.c %/adapter_log.c,$(wildcard adapters/common/*.c)))
 LIB_A    = $(BUILD)/libsvmstream.a
 LIB_SO   = $(BUILD)/libsvmstream.so.$(VERSION)
 

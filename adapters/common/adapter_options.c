@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "wire/event.h"
 
 #define NAMES_MAX 64
 
@@ -139,6 +140,30 @@ int adapter_options_read(const struct adapter_command *c, void *options, int arg
         const int code = adapter_options_take(c, options, argc, argv, &i);
         if (code)
             return code;
+    }
+    return 0;
+}
+
+/* svi_topic_name is the one list of kinds, for the message too. */
+int adapter_options_kinds(const char *program, const char *list, unsigned *kinds) {
+    char copy[200], all[200] = "", *rest = copy, *word;
+    if (strcmp(list, "none") == 0)
+        return 0;
+    if (strlen(list) >= sizeof copy)
+        return adapter_options_wrong(program, "--publish %s is too long", list);
+    strcpy(copy, list);
+    while ((word = strsep(&rest, ","))) {
+        int k = 0;
+        while (k < SVI_TOPIC_COUNT && strcmp(word, svi_topic_name((enum svi_topic)k)) != 0)
+            k++;
+        if (k < SVI_TOPIC_COUNT) {
+            *kinds |= 1u << k;
+            continue;
+        }
+        for (k = 0; k < SVI_TOPIC_COUNT; k++)
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s, ", svi_topic_name((enum svi_topic)k));
+        return adapter_options_wrong(program, "--publish %s: %s is no kind of event: %sor none", list, word,
+                                     all);
     }
     return 0;
 }

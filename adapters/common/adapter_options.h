@@ -40,6 +40,11 @@ struct adapter_command {
 int adapter_options_read(const struct adapter_command *c, void *options, int argc, char *const *argv,
                          bool *done);
 
+/* Reads a list of kinds of events, `score,alert`, or `none`, which is the value of the option `publish`: sets
+ * a bit 1u << topic (enum svi_topic of wire/event.h) for each. Returns 0, or 2 after reporting what is
+ * wrong. */
+int adapter_options_kinds(const char *program, const char *list, unsigned *kinds);
+
 /* Reports a mistake in the command line, with the advice to read --help. Returns 2, the exit code. */
 int adapter_options_wrong(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -51,7 +51,7 @@ static char *child_copy(const char *before, const char *text) {
     return copy ? strcat(strcpy(copy, before), text) : NULL;
 }
 
-/* The svmstream beside this program, else the one in PATH. */
+/* The svmstream next to this program, else the one in PATH. */
 static char *child_program(void) {
     static const char name[] = "svmstream";
     char path[4096];

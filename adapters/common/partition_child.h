@@ -60,7 +60,7 @@ struct partition_calls {
 };
 
 struct partition_options {
-    const char *program;          /* svmstream; NULL: the one beside this program, else in PATH */
+    const char *program;          /* svmstream; NULL: the one next to this program, else in PATH */
     const char *folder;           /* its parent must exist; made with mode 0700 if missing */
     int partition;                /* the files lie in folder/p<partition>/ */
     const char *const *arguments; /* of `svmstream run`, NULL at the end; may be NULL. The adapter's own (in,

@@ -78,7 +78,8 @@ static const struct adapter_option sums_rows[] = {
 static const char run_before[] =
     "usage: svmstream-kafka run [options] [-- arguments of `svmstream run`]\n\n"
     "A worker: takes partitions of the topic STREAM as its consumer group gives them, and runs a\n"
-    "`svmstream run` for each. Checkpoints are kept in STREAM.state: whoever takes a partition over goes\n"
+    "`svmstream run` for each. Checkpoints are kept in STREAM.state: a worker that takes a partition over "
+    "goes\n"
     "on there. Scores, alerts and models go to STREAM.out, sums of `svmstream merge` to STREAM.sums.\n";
 static const char run_after[] =
     "\n"
@@ -154,25 +155,6 @@ static void kafka_options_overview(void) {
     puts("\n`svmstream-kafka COMMAND --help` lists the options. See `svmstream help cluster`.");
 }
 
-static int kafka_options_kinds(struct kafka_options *o) {
-    char list[200], *rest = list, *word;
-    if (strcmp(o->publish, "none") == 0)
-        return 0;
-    if (strlen(o->publish) >= sizeof list)
-        return kafka_options_wrong("--publish %s is too long", o->publish);
-    strcpy(list, o->publish);
-    while ((word = strsep(&rest, ","))) {
-        int k = 0;
-        while (k < SVI_TOPIC_COUNT && strcmp(word, svi_topic_name((enum svi_topic)k)) != 0)
-            k++;
-        if (k == SVI_TOPIC_COUNT)
-            return kafka_options_wrong("--publish %s: %s is no kind of event; --help lists them", o->publish,
-                                       word);
-        o->kinds |= 1u << k;
-    }
-    return 0;
-}
-
 /* Names of the stream are those of svmstream: they are part of its topics, of a file's and of Kafka's. */
 static int kafka_options_names(struct kafka_options *o) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -212,7 +194,7 @@ static int kafka_options_complete(struct kafka_options *o) {
     svs_error err;
     int code = kafka_options_names(o);
     if (!code && o->command == KAFKA_RUN)
-        code = kafka_options_kinds(o);
+        code = adapter_options_kinds(KAFKA_PROGRAM, o->publish, &o->kinds);
     if (!code && strcmp(o->strategy, "cooperative-sticky") != 0 && strcmp(o->strategy, "range") != 0 &&
         strcmp(o->strategy, "roundrobin") != 0)
         code = kafka_options_wrong("--strategy is cooperative-sticky, range or roundrobin");

@@ -1,7 +1,7 @@
 /* kafka_publisher.h: what the owner of a partition writes: its events, sums and checkpoints, in order.
  *
  * Records wait in a queue here until the brokers have them for good. With transactions they are written in
- * transactions of some tenths of a second under an id of the partition (STREAM-0): whoever opens the
+ * transactions of some tenths of a second under an id of the partition (STREAM-0): the process that opens the
  * publisher of a partition ends all earlier ones, whose next commit then fails (fenced), and readers of
  * committed records never see what those had begun. Without, an idempotent producer writes them: nothing
  * twice by repetition, but nothing stops an earlier owner that is still at work. */
@@ -56,7 +56,7 @@ void kafka_publisher_close(struct kafka_publisher *p);
 svs_code kafka_publisher_put(struct kafka_publisher *p, enum kafka_topic topic, const char *key,
                              const void *value, size_t size, svs_error *err);
 
-/* Bytes that wait: whoever puts stops above some MiB. */
+/* Bytes that wait: the caller stops above some MiB. */
 size_t kafka_publisher_waiting(const struct kafka_publisher *p);
 
 /* Does what is possible now. Blocks for some ms while a transaction begins or ends. */

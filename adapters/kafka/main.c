@@ -23,8 +23,8 @@ static void kafka_main_on_stop(int number) {
     errno = saved;
 }
 
-/* A write to a closed pipe must fail, not end the program. The byte stays in the pipe: whoever polls it later
- * sees the signal too. */
+/* A write to a closed pipe must fail, not end the program. The byte stays in the pipe: a loop that polls it
+ * later sees the signal too. */
 static int kafka_main_signals(void) {
     struct sigaction stop = {.sa_handler = kafka_main_on_stop}, none = {.sa_handler = SIG_IGN};
     const bool good = pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) == 0 && sigaction(SIGINT, &stop, NULL) == 0 &&

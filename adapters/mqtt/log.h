@@ -8,9 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
-#define LOGGED 5 /* times that the same kind of trouble is logged */
+#include "../common/adapter_log.h"
 
 /* X(name, "what is counted"). samples = acked + refused + dropped + waiting, with acknowledgement. */
 #define COUNTERS(X)                                                                                          \
@@ -39,18 +38,14 @@ struct counters {
 #undef X
 };
 
-/* A line on standard error the first LOGGED times, by `count` (already raised; 0: always); the last of them
- * says that it is. */
-void mqtt_log_few(int64_t count, const char *format, ...) __attribute__((format(printf, 2, 3)));
-#define mqtt_log(...) mqtt_log_few(0, __VA_ARGS__)
+#define MQTT_PROGRAM             "svmstream-mqtt"
+#define mqtt_log_few(count, ...) adapter_log_few(MQTT_PROGRAM, count, __VA_ARGS__)
+#define mqtt_log(...)            mqtt_log_few(0, __VA_ARGS__)
+#define mqtt_need(count, size)   adapter_need(MQTT_PROGRAM, count, size)
+#define mqtt_no_memory(size)     adapter_no_memory(MQTT_PROGRAM, size)
 
 /* All counters as `name N, name N`, or as a JSON object. `waiting`: samples in the buffer. Returns `out`. */
 #define COUNTERS_BYTES 2048
 char *mqtt_counters_text(const struct counters *c, int64_t waiting, bool json, char out[COUNTERS_BYTES]);
-
-/* Memory, zeroed, to be freed with svi_free: a small program without any cannot do its work, and ends (exit
- * code 1). */
-void *mqtt_need(size_t count, size_t size);
-void mqtt_no_memory(size_t size) __attribute__((noreturn)); /* says so, and ends */
 
 #endif

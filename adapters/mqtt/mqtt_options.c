@@ -118,7 +118,7 @@ static const char after[] =
     "Exit codes: 0 ended by a signal, 1 failed or samples were left over, 2 usage.\n";
 
 /* The mistakes in a command line all end in exit code 2. */
-#define mqtt_options_wrong(...) adapter_options_wrong("svmstream-mqtt", __VA_ARGS__)
+#define mqtt_options_wrong(...) adapter_options_wrong(MQTT_PROGRAM, __VA_ARGS__)
 
 /* Each --topic adds to those given before. */
 static int mqtt_options_topic(void *options, const struct adapter_option *row, const char *value) {
@@ -148,28 +148,6 @@ static const struct adapter_command mqtt_command = {
     .secret_text = "a password on the command line is visible to every user: put it into a file and name "
                    "that with --password-file",
     .own = mqtt_options_topic};
-
-/* svi_topic_name is the one list of kinds: a new kind needs nothing here but the words of the message below.
- */
-static int read_kinds(struct options *o) {
-    char list[200], *rest = list, *word;
-    if (strcmp(o->publish, "none") == 0)
-        return 0;
-    if (strlen(o->publish) >= sizeof list)
-        return mqtt_options_wrong("--publish %s is too long", o->publish);
-    strcpy(list, o->publish);
-    while ((word = strsep(&rest, ","))) {
-        int k = 0;
-        while (k < SVI_TOPIC_COUNT && strcmp(word, svi_topic_name((enum svi_topic)k)) != 0)
-            k++;
-        if (k == SVI_TOPIC_COUNT)
-            return mqtt_options_wrong("--publish %s: score, alert, model, stats, error, bank, sums, prior "
-                                      "and none are allowed, not %s",
-                                      o->publish, word);
-        o->kinds |= 1u << k;
-    }
-    return 0;
-}
 
 /* The range test rejects nan as well. join_seconds has a meaning for JOIN_PERIOD only. */
 static int read_join(struct options *o) {
@@ -298,9 +276,9 @@ static int mqtt_options_complete(struct options *o) {
     o->port = o->port ? o->port : o->tls ? 8883 : 1883;
     /* read_naming precedes read_names, which must see the filter that a template makes. The steps that
      * open files come last. */
-    static int (*const steps[])(struct options *) = {read_kinds, read_join, read_naming,
-                                                     read_names, read_keys, read_password};
-    int code = 0;
+    static int (*const steps[])(struct options *) = {read_join, read_naming, read_names, read_keys,
+                                                     read_password};
+    int code = adapter_options_kinds(MQTT_PROGRAM, o->publish, &o->kinds);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !code; i++)
         code = steps[i](o);
     return code;

@@ -2,7 +2,7 @@
  * pairs them with the answers. Nothing blocks, except the resolution of a host's name.
  *
  * A connection that breaks, or answers nothing for `timeout` seconds, gives back all unanswered requests;
- * whoever owns it may use it again, and it then connects anew, after a pause that doubles from failure to
+ * its owner may use it again, and it then connects again, after a pause that doubles from failure to
  * failure up to a second. */
 #ifndef REDIS_CONNECTION_H
 #define REDIS_CONNECTION_H

@@ -193,26 +193,6 @@ static int read_server(struct redis_options *o) {
     return 0;
 }
 
-static int read_publish(struct redis_options *o) {
-    char list[200], *rest = list, *word;
-    o->publish = o->publish ? o->publish : "score,alert,model,sums";
-    if (strlen(o->publish) >= sizeof list)
-        return redis_options_wrong("--publish %s is too long", o->publish);
-    strcpy(list, o->publish);
-    while (strcmp(o->publish, "none") != 0 && (word = strsep(&rest, ","))) {
-        int k = 0;
-        while (k < SVI_TOPIC_COUNT && strcmp(word, svi_topic_name((enum svi_topic)k)) != 0)
-            k++;
-        if (k == SVI_TOPIC_COUNT && strcmp(word, "sums") != 0)
-            return redis_options_wrong(
-                "--publish %s: %s is no kind of event: score, alert, model, bank, stats, "
-                "error, sums or none",
-                o->publish, word);
-        o->topics |= k < SVI_TOPIC_COUNT ? 1u << k : 0;
-    }
-    return 0;
-}
-
 /* A stream's name is part of keys and topics. */
 static int read_stream(const struct redis_options *o) {
     svs_error err;
@@ -248,8 +228,10 @@ static int options_complete(struct redis_options *o) {
         return redis_options_wrong("feed needs a FILE; - is standard input");
     if (o->src && strlen(o->src) > SVS_NAME_MAX)
         return redis_options_wrong("--src %s is longer than %d bytes", o->src, SVS_NAME_MAX);
-    const int code = read_stream(o);
-    return code ? code : o->command == REDIS_COMMAND_WORKER && read_publish(o) ? 2 : read_server(o);
+    const char *publish = o->publish ? o->publish : "score,alert,model,sums";
+    int code = adapter_options_kinds(REDIS_PROGRAM, publish, &o->topics);
+    code = code ? code : read_stream(o);
+    return code ? code : read_server(o);
 }
 
 int redis_options_read(struct redis_options *o, int argc, char *const *argv, bool *done) {

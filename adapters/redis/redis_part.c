@@ -6,8 +6,8 @@
  *
  * Leaving is the only way out, and always the same: kill the process, drop what was read, forget, FREE. An
  * orderly end (redis_part_close) makes a last checkpoint and gives the lease up before that. Nothing of a
- * partition is kept in the folder for a later time: whoever takes it over, this worker included, begins from
- * the checkpoint in Redis. */
+ * partition is kept in the folder for a later time: the worker that takes it over, this one included, begins
+ * from the checkpoint in Redis. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

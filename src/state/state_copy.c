@@ -1,8 +1,8 @@
 /* A kept state as one file, and back.
  *
  * The checkpoint of the file differs from the one in the directory by its place in the journal alone: the
- * file has no journal, so the segment of its next record is said not to exist yet, and whoever continues it
- * begins that segment. The hash is of the sections, and the same.
+ * file has no journal, so the segment of its next record is marked as not begun, and the process that
+ * continues it begins that segment. The hash is of the sections, and the same.
  *
  * Export reads while a process may write and remove. Files of keys that the checkpoint needs are held open
  * from the moment it was read; if one has vanished before that, so has the checkpoint, and the next newest is

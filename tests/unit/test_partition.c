@@ -38,7 +38,7 @@ struct log_entry {
 static struct log_entry entries[ENTRIES];
 static char program[4200], folder[64];
 
-/* What an adapter keeps: where it reads, and what it was told. */
+/* What an adapter keeps: where it reads, and what was reported to it. */
 struct reader {
     struct partition_child *child;
     bool bad; /* bad entries too */
