@@ -109,8 +109,8 @@ static void partition_go(struct kafka_partition *p) {
     if (!p->saving && !p->store.active && (p->last_saved || !partition_is_new(p)))
         p->phase = PHASE_REMOVED;
     else if (!p->saving && !p->store.active && partition_child_state(p->child) == PARTITION_READY) {
-        p->last_saved = p->saving = true;
-        partition_child_save(p->child);
+        p->last_saved = true;
+        kafka_partition_save(p);
     }
     if (svi_monotonic() > p->leave_by) {
         kafka_log("partition %d is given up without a last checkpoint: it took longer than --handover",
@@ -161,8 +161,7 @@ static void partition_run(struct kafka_partition *p) {
     }
     if (!p->saving && !p->store.active && svi_monotonic() >= p->save_due && partition_is_new(p) &&
         partition_child_state(p->child) == PARTITION_READY) {
-        p->saving = true;
-        partition_child_save(p->child);
+        kafka_partition_save(p);
     }
     kafka_partition_entries(p);
 }

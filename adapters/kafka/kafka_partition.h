@@ -63,6 +63,9 @@ struct kafka_partition {
     bool first;               /* no checkpoint existed: one is stored before the first entry */
     bool sent;                /* an entry went to the model */
     bool saving;              /* a checkpoint was asked of the model */
+    int64_t saving_out;       /* end of what was published by then, an offset in STREAM.out */
+    int64_t compared_from; /* offset in STREAM.out from which events of earlier owners were read; -1: all */
+    int64_t repeats_to; /* end of the entries when the partition was taken: none was read beyond it before */
     struct kafka_publisher publisher;
     struct kafka_reader reader, claims; /* claims: the state topic, after what was recalled */
     struct state_reader state;

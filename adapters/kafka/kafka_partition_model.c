@@ -89,7 +89,10 @@ static void partition_saved(void *user, const struct partition_saved *saved, con
     if (!saved)
         return;
     const int64_t at = partition_offset(saved->at, saved->at_size);
-    struct state_closing what = {.at = at < 0 ? 0 : at, .out = p->publisher.end[KAFKA_TOPIC_OUT]};
+    /* Until the model has repeated all entries that earlier owners may have read, their events are ahead of
+     * it: the next takeover must find them too. */
+    struct state_closing what = {.at = at < 0 ? 0 : at,
+                                 .out = at >= p->repeats_to ? p->saving_out : p->compared_from};
     snprintf(what.state, sizeof what.state, "%s", *saved->hash ? saved->hash : "-");
     if (kafka_saving_begin(&p->store, saved->path, p->epoch++, &what, &err) != SVS_OK)
         kafka_log("partition %d: no checkpoint: %s", p->number, err.text);
@@ -104,6 +107,14 @@ static const struct partition_calls partition_calls = {partition_event, partitio
                                                        partition_log};
 
 /* ---- the model */
+
+/* A takeover compares its events with those from here on. The place is that before the request: events of
+ * samples behind the checkpoint may be published while it is made, and must be found again. */
+void kafka_partition_save(struct kafka_partition *p) {
+    p->saving = true;
+    p->saving_out = p->publisher.end[KAFKA_TOPIC_OUT];
+    partition_child_save(p->child);
+}
 
 /* Our arguments come first, so that the user's replace them. A part of a merged model is one partition. */
 static void partition_arguments(const struct kafka_partition *p, const char **list, char part[KAFKA_TOPIC]) {
@@ -179,8 +190,7 @@ void kafka_partition_started(struct kafka_partition *p) {
     if (p->first && p->store.kept[0].epoch == 0) {
         /* The stream's epoch must be in the topic before anything is published under it. */
         if (!p->saving && !p->store.active) {
-            p->saving = true;
-            partition_child_save(p->child);
+            kafka_partition_save(p);
         }
         return;
     }

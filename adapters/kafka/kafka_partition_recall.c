@@ -48,8 +48,10 @@ static void partition_compare(struct kafka_partition *p) {
     if (best->epoch > 0)
         kafka_saving_found(&p->store, best->epoch, best->closing.pieces);
     p->phase = PHASE_COMPARES;
+    int64_t low = 0, high = 0;
+    p->compared_from = best->epoch > 0 ? best->closing.out : -1;
+    p->repeats_to = 0;
     if (p->first) { /* a stream of another epoch: nothing can repeat */
-        int64_t low = 0, high = 0;
         if (kafka_reader_range(&p->worker->readers, p->worker->topic[KAFKA_TOPIC_OUT], p->number, &low, &high,
                                &err) != SVS_OK) {
             kafka_partition_fail(p, err.text);
@@ -59,9 +61,10 @@ static void partition_compare(struct kafka_partition *p) {
         kafka_partition_start(p);
         return;
     }
-    if (kafka_reader_start(&p->reader, &p->worker->readers, p->worker->topic[KAFKA_TOPIC_OUT], p->number,
-                           best->epoch > 0 && best->closing.out >= 0 ? best->closing.out
-                                                                     : RD_KAFKA_OFFSET_BEGINNING,
+    if (kafka_reader_range(&p->worker->readers, p->worker->o->topic, p->number, &low, &p->repeats_to, &err) !=
+            SVS_OK ||
+        kafka_reader_start(&p->reader, &p->worker->readers, p->worker->topic[KAFKA_TOPIC_OUT], p->number,
+                           p->compared_from >= 0 ? p->compared_from : RD_KAFKA_OFFSET_BEGINNING,
                            &err) != SVS_OK)
         kafka_partition_fail(p, err.text);
 }
