@@ -141,6 +141,7 @@ static void check_sums(svs_learner *l, const struct mirror *m, struct svi_window
 static void walk_configure(struct walk *w, svs_learner *a, svs_learner *b) {
     svs_options o = a->o;
     svs_error err;
+    o.class_weight = w->o.class_weight; /* those in `a` are freed by the first of both calls */
     o.C = walk_chance(w, .5) ? 1 : .1;
     o.scale = walk_chance(w, .5) ? SVS_SCALE_NONE : SVS_SCALE_STANDARD;
     if (o.window > 0)
