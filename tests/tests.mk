@@ -24,8 +24,9 @@ PYTHON_RUN = $(wildcard adapters/python/tests/test_*.py)
 # What runs nothing that a sanitizer sees, or has no room for one: in the plain build only. So are the sessions of the pages and of README,
 # whose commands have tests of their own, the recordings, power cuts, which try what is on the disk, and what a browser, Node and Prometheus see.
 # The package for Python is built by the plain build alone; what it calls has tests in C, and memcheck runs it (test_memcheck.py).
+# Consumer groups of Kafka wait for timeouts that do not grow with a slower program.
 PLAIN_RUN = $(wildcard tests/structure/test_*) $(PYTHON_RUN) $(addprefix tests/fault/test_,simulator powercut powercut_run redis_cluster) \
-            $(addprefix tests/cli/test_,address_space memory pages readme recorded manual node http_page http_metrics config.sh examples.sh install.sh)
+            $(addprefix tests/cli/test_,address_space memory pages readme recorded manual node kafka http_page http_metrics config.sh examples.sh install.sh)
 # Programs that make the n-th allocation fail, or count them, take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@)$(findstring key_memory,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_alloc_plain$(comma)--wrap=svi_realloc$(comma)--wrap=svi_realloc_plain)$(if $(findstring key_memory,$@),$(comma)--wrap=svi_free)
 # A linear program and a one-class SVM are solved by peers; JSON is read by one, jansson, in many tests.
@@ -101,7 +102,7 @@ asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, i
 # others run.
 NO_RACES_SRC = $(filter-out tests/property/test_key_prior.c tests/property/test_prior_hostile.c tests/property/test_trees_resume.c tests/property/test_key_shared.c,$(wildcard tests/property/test_*.c)) tests/wire/% tests/fault/test_flips.c tests/unit/test_options.c $(patsubst %,tests/unit/test_%_nomem.c,bank engine engine_configure library key_shared novelty_stage load)
 NO_RACES     = $(addprefix tests/cli/,test_commands test_pages test_readme test_manual test_train test_probabilities test_novelty test_config.sh test_install.sh \
-                 test_recorded test_logs test_alert_lines test_feed test_load test_look test_mqtt test_kafka test_http_server test_http_requests test_http_streams test_http_history test_http_metrics test_status test_redis \
+                 test_recorded test_logs test_alert_lines test_feed test_load test_look test_mqtt test_merge test_http_server test_http_requests test_http_streams test_http_history test_http_metrics test_status test_redis \
                  test_cursor test_examples.sh test_json test_misread test_refusals) \
                $(addprefix tests/fault/,test_powercut test_powercut_run test_kill test_kill_keys test_kill_config test_kill_redis test_key_faults test_io_errors test_cut_load test_full_disk)
 # Programs of the plain build, where it is there, that start no thread: they need not be made again.
