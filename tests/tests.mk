@@ -71,7 +71,7 @@ RUN_ALL = $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $
 test-run: all libs tests examples $(if $(RUN_FLAGS),,python-if-possible)
 	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) --waiting "$(WAITING)" $(filter $(LONG),$(RUN_ALL)) $(filter-out $(LONG),$(RUN_ALL))
 
-test: deps ## build and run all tests (some 4 minutes on 2 cores)
+test: deps ## build and run all tests (some 6 minutes on 2 cores)
 	$(SUBMAKE) test-run
 
 # -g1: file and line for the reports, in less time
