@@ -227,6 +227,11 @@ svs_code svi_engine_weights(struct svi_engine *e, svs_model *m, svs_error *err);
 /* Sets names and schema of a model of m->d features. SVS_NO_MEMORY. */
 svs_code svi_engine_describe(struct svi_engine *e, svs_model *m, svs_error *err);
 
+/* ---- engine_take_model.c */
+/* May a model that was made elsewhere serve here: the stream's task, weights that can be computed with?
+ * SVS_UNAVAILABLE, SVS_TOO_LARGE. */
+svs_code svi_engine_check_foreign(const struct svi_engine *e, const svs_model *m, svs_error *err);
+
 /* The enum svi_counter of an enum svi_kept_counter. */
 int svi_kept_place(int kept);
 

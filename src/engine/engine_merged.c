@@ -180,22 +180,11 @@ static void merged_clear(struct merged *q) {
 }
 
 static svs_code merged_check_model(const struct svi_engine *e, const svs_model *m, svs_error *err) {
-    if (m->task != (svs_task)e->s->task)
-        return svi_fail(err, SVS_UNAVAILABLE, "the model is one of task %s, the stream one of task %s",
-                        m->task == SVS_REGRESS ? "regress" : "classify",
-                        e->s->task == SVS_REGRESS ? "regress" : "classify");
-    if (m->class_count > e->s->max_classes)
-        return svi_fail(err, SVS_LIMIT, "the model has %d classes, but max.classes is %lld", m->class_count,
-                        (long long)e->s->max_classes);
-    for (int k = 0; k < m->rows; k++)
-        for (int j = 0; j <= m->d; j++) {
-            const double w = j < m->d ? m->W[(size_t)k * (size_t)m->d + (size_t)j] : m->b[k];
-            if (!(fabs(w) <= SVI_VALUE_MAX))
-                return svi_fail(err, SVS_TOO_LARGE,
-                                "a weight of the model is %g; values beyond 1e100 cannot be computed with",
-                                w);
-        }
-    return SVS_OK;
+    SVI_TRY(svi_engine_check_foreign(e, m, err));
+    return m->class_count <= e->s->max_classes
+               ? SVS_OK
+               : svi_fail(err, SVS_LIMIT, "the model has %d classes, but max.classes is %lld", m->class_count,
+                          (long long)e->s->max_classes);
 }
 
 static svs_code merged_place(const struct svi_engine *e, struct merged *q, svs_error *err) {

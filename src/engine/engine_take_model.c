@@ -77,7 +77,7 @@ static void place_weights(const svs_model *m, const int *place, const int *colum
     }
 }
 
-static svs_code take_check(const struct svi_engine *e, const svs_model *m, svs_error *err) {
+svs_code svi_engine_check_foreign(const struct svi_engine *e, const svs_model *m, svs_error *err) {
     if (m->task != (svs_task)e->s->task)
         return svi_fail(err, SVS_UNAVAILABLE, "the model is one of task %s, the stream one of task %s",
                         m->task == SVS_REGRESS ? "regress" : "classify",
@@ -90,6 +90,11 @@ static svs_code take_check(const struct svi_engine *e, const svs_model *m, svs_e
                                 "a weight of the model is %g; values beyond 1e100 cannot be computed with",
                                 w);
         }
+    return SVS_OK;
+}
+
+static svs_code take_check(const struct svi_engine *e, const svs_model *m, svs_error *err) {
+    SVI_TRY(svi_engine_check_foreign(e, m, err));
     if (e->schema.shape.d < 1 || (e->s->task == SVS_CLASSIFY && svs_learner_class_count(e->learner) < 2))
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the stream has seen no samples of two classes yet, so it is not known what the "

@@ -44,7 +44,7 @@ const char *svi_part_state_name(enum svi_part_state state);
 /* Sets `sound`, once for each record, by a factor of its matrix: d^3 / 3 operations. SVS_NO_MEMORY. */
 svs_code svi_part_assess(struct svi_part *p, svs_error *err);
 
-#define SVI_PART_RIVALS 3 /* so many records in a row are no late ones any more */
+#define SVI_PART_RIVALS 3 /* with this many in a row, a record is no longer taken for a late one */
 
 /* Do two processes publish this part? */
 static inline bool svi_part_contested(const struct svi_part *p) {

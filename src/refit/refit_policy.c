@@ -449,10 +449,11 @@ static svs_code refit_policy_adopt(struct svi_refit_policy *p, svs_learner *lear
     return code;
 }
 
-svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
-                               int64_t seen, svs_error *err) {
-    /* Only what is known of a loaded model: it has no solution's figures. */
-    const svs_model given = {.method = LOADED,
+/* Puts a model that was made elsewhere in the place of the refit, with only what is known of it: it has no
+ * solution's figures. */
+static svs_code refit_policy_put_foreign(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
+                                         const char *method, int64_t seen, svs_error *err) {
+    const svs_model given = {.method = method,
                              .d = m->d,
                              .rows = m->rows,
                              .class_count = m->class_count,
@@ -460,6 +461,11 @@ svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner,
                              .b = m->b,
                              .C = m->C,
                              .window = m->window};
+    return refit_policy_put(p, learner, &given, seen, err);
+}
+
+svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
+                               int64_t seen, svs_error *err) {
     if (p->merges)
         return svi_fail(
             err, SVS_UNAVAILABLE,
@@ -469,7 +475,7 @@ svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner,
             err, SVS_UNAVAILABLE,
             "a model takes the place of the refit, and refits are off: they need refit other than "
             "none, a window, and task classify");
-    SVI_TRY(refit_policy_put(p, learner, &given, seen, err));
+    SVI_TRY(refit_policy_put_foreign(p, learner, m, LOADED, seen, err));
     svi_refit_policy_reset(p);
     /* After the reset, which clears them. */
     p->have = p->loaded = true;
@@ -479,16 +485,8 @@ svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner,
 
 svs_code svi_refit_policy_merge(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
                                 const struct svi_merged_from *from, int64_t seen, svs_error *err) {
-    const svs_model given = {.method = MERGED,
-                             .d = m->d,
-                             .rows = m->rows,
-                             .class_count = m->class_count,
-                             .W = m->W,
-                             .b = m->b,
-                             .C = m->C,
-                             .window = m->window};
     /* The comparison goes on: as with refits, the newer model stands for the same way of learning. */
-    SVI_TRY(refit_policy_put(p, learner, &given, seen, err));
+    SVI_TRY(refit_policy_put_foreign(p, learner, m, MERGED, seen, err));
     p->from = *from;
     p->merged++;
     p->serves = refit_should_serve(p);
