@@ -5,8 +5,13 @@
  * row does not allow. svi_settings_value is its inverse: a value that was written reads back as the same
  * bits, because a kept state and a settings file must restore it exactly.
  *
- * The order of rows is the order of the help; nothing refers to their numbers. Reading order: the table,
- * then the setters. */
+ * What happens at a start: the defaults are set, then the values of the file, then those of flags, all by
+ * svi_settings_set. Each of them is checked alone. settings_check.c settles and checks them together later.
+ * `given` records where a value is from; settling, checks and a kept state depend on that.
+ *
+ * The order of rows is the order of the help; nothing stored refers to their numbers. The classes of change
+ * are explained in settings.h (enum svi_change_class), which is the part to read first. Reading order: the
+ * table, then the setters. */
 #include "config/settings.h"
 
 #include <errno.h>
@@ -27,6 +32,9 @@
 
 #define FOREVER 1e9 /* seconds, 31 years */
 
+/* The columns of a row: key, field, default, when it may change, allowed words or range, unit, sentence.
+ * Offset and size follow from the field. The default is text, as a user would write it, and passes the same
+ * setter. */
 #define ROW(name, kind, field, initial, when, list, lowest, highest, of, sentence)                           \
     {                                                                                                        \
         .key = name, .type = SVI_SET_##kind, .change = SVI_CHANGE_##when, .value = initial, .words = list,   \
@@ -55,6 +63,8 @@ static const struct svi_word in_modes[] = {SVI_INTAKES(X)};
 #define X(constant, name, word, binds, replies, text) text
 
 const struct svi_setting svi_settings_table[] = {
+    /* Addresses of this process. They are START rows, which a kept state does not record: each start gives
+     * them again. `in` alone has the word `-`, which is no address. */
     ROW("in", ADDRESS, in, "tcp://127.0.0.1:5555", START, WORDS({"-", 0}), 0, 0, "",
         "source of the samples; - is standard input"),
     WORD("in.mode", in_mode, "pull", START, in_modes, "type of the input socket: " SVI_INTAKES(X)),
@@ -67,7 +77,10 @@ const struct svi_setting svi_settings_table[] = {
     ROW("out", ADDRESS, out, "tcp://127.0.0.1:5556", START, NULL, 0, 0, "",
         "address for publishing models, scores, alerts, stats and errors"),
     ROW("ctl", ADDRESS, ctl, "tcp://127.0.0.1:5557", START, NULL, 0, 0, "", "address for control requests"),
+    /* A name and not a text: it is a part of topics, where a dot would separate two parts. */
     ROW("stream", NAME, stream, "default", MODEL, NULL, 0, 0, "", "name of the stream, part of every topic"),
+    /* Protection of the sockets. curve is a text and no choice, since it can name a file.
+     * svi_settings_check_security decides which addresses need it. */
     TEXT("curve", curve, "off", START,
          "encrypt all sockets and admit known keys only: off, on (the key file is svmstream.key in the "
          "current directory) or a key file"),
@@ -78,6 +91,8 @@ const struct svi_setting svi_settings_table[] = {
     WORD("insecure", insecure, "no", START, no_yes,
          "allow addresses that other machines can reach without curve: anybody there may feed, read and stop "
          "the process"),
+    /* The kept state. These rows describe how it is written, and no model depends on them. `auto` is stored
+     * as it is: what it stands for depends on other settings (svi_settings_delivery, svi_settings_fsync). */
     TEXT("state.dir", state_dir, "", START,
          "directory of the kept state: every input is written there before it takes effect, and a restart "
          "continues where the last run ended; empty keeps no state"),
@@ -104,9 +119,12 @@ const struct svi_setting svi_settings_table[] = {
     NUMBER("checkpoint.seconds", checkpoint_seconds, "0.25", START, 0, 1e6, "seconds",
            "processor time between checkpoints, which a restart may have to repeat; 0 writes one at the end "
            "and after each 64 MiB of journal"),
+    /* Two at least: if the newest checkpoint is damaged, a start takes the one before it. */
     INTEGER("checkpoint.keep", checkpoint_keep, "5", START, 2, 1000, "checkpoints",
             "number kept for `svmstream ctl load`: the newest two, and older ones, thinned out with age"),
     WORD("accept-loss", accept_loss, "no", START, no_yes, "start with the undamaged part of a damaged state"),
+    /* The model. Another task would make another model; the RELEARN rows below keep the samples held, from
+     * which the model is rebuilt. */
     WORD("task", task, "classify", MODEL, WORDS({"classify", SVS_CLASSIFY}, {"regress", SVS_REGRESS}),
          "type of the target: a class or a number"),
     WORD("method", method, "auto", RELEARN,
@@ -119,6 +137,8 @@ const struct svi_setting svi_settings_table[] = {
            "CPU budget per sample from a built-in cost table, which selects the members of method auto; 0 is "
            "10 up to 10 features, 25 with 54, times half the number of classes from three on"),
     NUMBER("C", C, "1", RELEARN, 1e-9, 1e12, "", "penalty of the squared errors; larger fits closer"),
+    /* 0 switches off the window, and not the learning: it then holds no samples, and most RELEARN rows can no
+     * longer change. */
     INTEGER("window", window, "1000", RELEARN, 0, 1e8, "samples",
             "number of labelled samples that the model is computed from; older ones are removed exactly; 0 "
             "means no window: nothing is forgotten"),
@@ -130,6 +150,9 @@ const struct svi_setting svi_settings_table[] = {
          WORDS({"none", SVS_SCALE_NONE}, {"standard", SVS_SCALE_STANDARD}),
          "standard scales features to mean 0 and deviation 1 inside; published weights are always in raw "
          "units"),
+    /* Texts with a grammar of their own. The setter sees only bytes; class_weights.c and quality/decision.h
+     * parse them, by way of the checks. Weights shape what is learned (RELEARN), prices only what is decided
+     * (LIVE). */
     TEXT("class.weight", class_weight, "none", RELEARN,
          "weight of the samples of a class: none (all equal), balanced (inverse class frequency in the "
          "window), or CLASS=WEIGHT for some, separated by commas"),
@@ -145,6 +168,9 @@ const struct svi_setting svi_settings_table[] = {
          WORDS({"none", SVI_DRIFT_NONE}, {"shrink", SVI_DRIFT_SHRINK}, {"refit", SVI_DRIFT_REFIT}),
          "further action of a quality alarm: none, remove the samples before the change from the window, or "
          "start a refit"),
+    /* The columns. Rows about the text (label, id, ts, ...) are START rows: they belong to the reader
+     * (svi_settings_reader), and the next text may be written in another way. Rows about the features are
+     * MODEL rows: they belong to the schema (svi_settings_schema), on which the model depends. */
     TEXT("features", features, "", MODEL,
          "names of the features in column order, separated by commas; others are then refused"),
     TEXT("label", label, "label", START,
@@ -180,6 +206,8 @@ const struct svi_setting svi_settings_table[] = {
         "features made of the time stamp: day (sine and cosine of the time of day), week (of the time of the "
         "week, and weekend), separated by commas"),
     TEXT("zone", zone, "UTC", MODEL, "time zone of the calendar: UTC, +01:00 or Europe/Berlin"),
+    /* What to do with unusual samples. ONWARD: a change applies from the next sample on, and what was learned
+     * stays. missing.words between them belongs to the reader. */
     WORD("columns.new", columns_new, "add", ONWARD,
          WORDS({"add", SVI_COLUMNS_ADD}, {"refuse", SVI_COLUMNS_REFUSE}),
          "a new name after the first sample adds a column, or its sample is refused"),
@@ -196,6 +224,8 @@ const struct svi_setting svi_settings_table[] = {
          "a number beyond a million robust deviations of its column: clip it to the normal range before the "
          "model learns the sample, refuse the sample with an error, or take it unchanged; with keys it is "
          "taken"),
+    /* The refit. What a refit computes is ONWARD and holds from the next one; when one begins is LIVE.
+     * refit.loss is a text because it is a word or a number; svi_settings_loss reads it. */
     WORD("refit", refit, "auto", ONWARD,
          WORDS({"none", SVI_REFIT_NONE}, {"alm", SVS_SOLVER_ALM}, {"alm-inexact", SVS_SOLVER_ALM_INEXACT},
                {"dcd", SVS_SOLVER_DCD}, {"nesvm", SVS_SOLVER_NESVM}, {"auto", SVS_SOLVER_AUTO}),
@@ -208,6 +238,8 @@ const struct svi_setting svi_settings_table[] = {
          "loss of the refit: l1 (hinge), l2 (its square) or a number from 1 to 2 between them"),
     NUMBER("refit.tol", refit_tol, "0.001", ONWARD, 1e-12, 1, "",
            "a refit ends when its duality gap is this fraction of its objective"),
+    /* Which model answers. A merged model has the place of the refit (svi_settings_refits). settings_check.c
+     * refuses `merged` without a merger, and `linear` without method auto. */
     WORD("serve", serve, "online", LIVE,
          WORDS({"online", SVI_SERVE_ONLINE}, {"refit", SVI_SERVE_REFIT}, {"best", SVI_SERVE_BEST},
                {"linear", SVI_SERVE_LINEAR}, {"merged", SVI_SERVE_MERGED}),
@@ -216,6 +248,8 @@ const struct svi_setting svi_settings_table[] = {
     ROW("merge.from", ADDRESS, merge_from, "none", ONWARD, WORDS({"none", 0}), 0, 0, "",
         "`out` of a merger (svmstream merge), whose merged models take the place of the refit: they score "
         "next to the online model, and serve with serve merged or best; with keys, the prior of new keys"),
+    /* Novelty. The RENEW rows define the model and what calibrates it: another value starts it from nothing.
+     * The ONWARD rows between them apply to the present model. */
     WORD("novelty", novelty, "fosvm1", RENEW,
          WORDS({"none", SVI_NOVELTY_NONE}, {"fosvm1", SVI_NOVELTY_FOSVM1}, {"fosvm2", SVI_NOVELTY_FOSVM2}),
          "one-class model that scores the novelty of each sample; of samples that lie outside, fosvm1 makes "
@@ -255,6 +289,9 @@ const struct svi_setting svi_settings_table[] = {
             "N consecutive samples with p up to alert.clear are a disturbance, which does not calibrate"),
     INTEGER("novelty.warmup", novelty_warmup, "100", ONWARD, 0, 1e9, "samples",
             "samples before the first alert"),
+    /* Alerts. The smallest p-value is 1 / (1 + novelty.calibration), so the lowest alert.p, 1e-6, can just be
+     * met with the highest calibration. Only one of alert.budget, alert.fdr and alert.p decides when an alert
+     * opens; svi_settings_settle_alerts finds out which. */
     NUMBER("alert.p", alert_p, "0.001", LIVE, 1e-6, 0.999, "",
            "without alert.budget an alert opens at p-values up to this: the fraction of false alarms among "
            "normal samples; setting it turns the budget off"),
@@ -277,6 +314,7 @@ const struct svi_setting svi_settings_table[] = {
             "alert events that are kept with the state, for `svmstream ctl alerts`; each takes 1 kB or less, "
             "and each of the newest 256 that open an alert 4 kB more"),
 #define X(constant, name, about) #name " (" about "), "
+    /* Rules, delays and limits: texts that rule_settings.c parses. */
     TEXT("alert.rules", alert_rules, "beyond,stuck,absent", ONWARD,
          "rules that open alerts of kind rule, for each feature: " SVI_RULES_CHOSEN(X) "or none"),
 #undef X
@@ -295,6 +333,7 @@ const struct svi_setting svi_settings_table[] = {
     TEXT("context", context, "", RENEW,
          "columns that determine what is normal for the others and are not monitored themselves, e.g. "
          "load,shift"),
+    /* What is published. All of it is LIVE: no model depends on it. */
     INTEGER("publish.every", publish_every, "1000", LIVE, 0, 1e9, "samples",
             "publish the model after every N samples; 0 is never"),
     NUMBER("publish.seconds", publish_seconds, "1", LIVE, 0, FOREVER, "seconds",
@@ -302,6 +341,8 @@ const struct svi_setting svi_settings_table[] = {
     NUMBER("publish.sums", publish_sums, "0", LIVE, 0, FOREVER, "seconds",
            "publish the sums over the window, of which svmstream merge makes one model of many processes, at "
            "this interval and with ctl publish; 0 is never"),
+    /* A word of an integer row is stored as a number. `own` is below the range, so that no number of samples
+     * is taken for it. */
     ROW("merge.window", INTEGER, merge_window, "own", LIVE, WORDS({"own", SVI_MERGE_WINDOW_OWN}), 0, 1e9,
         "samples",
         "with publish.sums: the window of the learner whose sums are published; 0 is all samples; method auto "
@@ -309,10 +350,14 @@ const struct svi_setting svi_settings_table[] = {
     TEXT("merge.part", merge_part, "", LIVE,
          "with publish.sums: name of this process among the parts of the merged model; empty is the name of "
          "the stream"),
+    /* `all` is every first score: 1 and `all` are one value, which is written back as the word. Likewise 0 is
+     * `none`. */
     ROW("scores", INTEGER, scores, "all", LIVE, WORDS({"all", SVI_SCORES_ALL}, {"none", SVI_SCORES_NONE}), 0,
         1e9, "samples", "scores to publish: all, none, or every N-th"),
     WORD("score.members", score_members, "no", LIVE, no_yes,
          "with method auto: publish the scores of each member of the bank too"),
+    /* Bounds on memory and on what peers may send. A LIMIT row can only be raised on a kept state
+     * (svi_settings_merge); the recovered stream is then made wider. */
     NUMBER("labels.ttl", labels_ttl, "3600", MODEL, 0, FOREVER, "seconds",
            "how long a sample with an id waits for its label; 0 does not wait"),
     INTEGER("labels.max", labels_max, "10000", LIMIT, 1, 1e8, "samples",
@@ -334,6 +379,9 @@ const struct svi_setting svi_settings_table[] = {
             "half of max.sources"),
     INTEGER("max.connections", max_connections, "1000", START, 1, 10000, "connections",
             "maximum number of connections to all sockets together; beyond it, idle ones are closed"),
+    /* Keys. The defaults here are those of a stream without them: svi_settings_settle_method lowers several
+     * others when `key` is set. keys.memory is a START row, because it depends on the machine and no result
+     * depends on it. */
     TEXT("key", key, "", MODEL,
          "column of text rows that holds the key, for a model of each key (messages have it as `key`; --key "
          "alone is --key key); empty is one model for all"),
@@ -355,11 +403,15 @@ const struct svi_setting svi_settings_table[] = {
     WORD("key.shared", key_shared, "yes", MODEL, no_yes,
          "method auto with keys: one bank learns the rows of all keys, and its score is a member of each key's "
          "small stack; no gives each key a bank of its own"),
+    /* Both affect the bits of results, so both are MODEL rows. Of threads a kept state records only the part
+     * that does (settings_record.c), so 0 and 1 may change. A seed ends where doubles no longer hold every
+     * integer, because the range is compared in doubles. */
     INTEGER("threads", threads, "0", MODEL, 0, 64, "threads",
             "0 evaluates novelty on a second thread, with the same results; 1 does everything on one thread "
             "(0 and 1 may be changed at any start); from 2 on computations also use this many threads, and "
             "their sums differ in the last bits"),
     INTEGER("seed", seed, "1", MODEL, 0, SVI_EXACT_MAX, "", "seed of the random numbers"),
+    /* Of svmstream merge alone: START rows, since a merger keeps no state. */
     NUMBER("merge.stale", merge_stale, "60", START, 0, FOREVER, "seconds",
            "svmstream merge: a part that is silent for longer than this is marked as stale, and stays in the "
            "model; 0 is never"),
@@ -368,6 +420,9 @@ const struct svi_setting svi_settings_table[] = {
     {.key = NULL},
 };
 
+/* The last row has no key and is not counted. `given` and the arrays of other modules are indexed by row; the
+ * assertion keeps them large enough. No index is ever stored: a state and a file identify a row by its
+ * key. */
 #define ROWS (sizeof svi_settings_table / sizeof svi_settings_table[0] - 1)
 _Static_assert(ROWS <= SVI_SETTING_MAX, "`given` has room for every row");
 const int svi_settings_count = (int)ROWS;
@@ -383,15 +438,19 @@ bool svi_settings_given(const struct svi_settings *s, const struct svi_setting *
     return s->given[row - svi_settings_table] != SVI_NOT_GIVEN;
 }
 
+/* Three states, two questions. A file that states a default has given it and not chosen it: the
+ * defaults of keys do not replace it (settings_settle_keys), and it requests nothing. */
 bool svi_settings_chosen(const struct svi_settings *s, const char *key) {
     return s->given[svi_settings_row(key) - svi_settings_table] == SVI_GIVEN;
 }
 
+/* By the list itself, so that a choice with other words for yes and no is no switch. */
 bool svi_settings_switch(const struct svi_setting *row) {
     return row->words == no_yes;
 }
 
 svs_code svi_settings_unknown(const char *key, svs_error *err) {
+    /* The list ends with a NULL, for which there is one place more than rows. */
     const char *keys[SVI_SETTING_MAX + 1] = {NULL};
     char shown[80];
     for (int i = 0; svi_settings_table[i].key; i++)
@@ -405,6 +464,7 @@ svs_code svi_settings_unknown(const char *key, svs_error *err) {
 
 /* ---- allowed values */
 
+/* Words are compared exactly, in lower case as they are listed: a file and a flag have one spelling. */
 static const struct svi_word *settings_find_word(const struct svi_setting *row, const char *text) {
     for (const struct svi_word *w = row->words; w && w->word; w++)
         if (strcmp(w->word, text) == 0)
@@ -412,6 +472,7 @@ static const struct svi_word *settings_find_word(const struct svi_setting *row, 
     return NULL;
 }
 
+/* The list ends with a NULL word, which is also the answer for an unknown constant. */
 const char *svi_settings_word(const char *key, int value) {
     const struct svi_word *w = svi_settings_row(key)->words;
     while (w->word && w->value != value)
@@ -438,6 +499,8 @@ static char *settings_write_bound(const struct svi_setting *row, double bound, c
     return out;
 }
 
+/* What a user reads after a refused value, and in the help. A row with words lists them instead of a range,
+ * unless numbers are allowed too. */
 char *svi_settings_range(const struct svi_setting *row, char *out, size_t size) {
     char low[32], high[32], words[32];
     if (row->type == SVI_SET_ADDRESS)
@@ -468,6 +531,8 @@ static svs_code settings_refuse(const struct svi_setting *row, const char *value
                     svi_settings_range(row, range, sizeof range));
 }
 
+/* A setter checks first and writes last: a refused value leaves the field as it was. It knows its own row
+ * only; contradictions between rows are the matter of settings_check.c. */
 #define NOT_ALLOWED "is not an allowed value"
 
 /* Does the text contain control characters, line separators or noncharacters? No name or address contains
@@ -502,6 +567,8 @@ static svs_code settings_set_text(struct svi_settings *s, const struct svi_setti
     return SVS_OK;
 }
 
+/* The characters are those that the topics of events can carry unchanged. Length and the copy are those of a
+ * text. */
 static svs_code settings_set_name(struct svi_settings *s, const struct svi_setting *row, const char *value,
                                   svs_error *err) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
@@ -512,6 +579,8 @@ static svs_code settings_set_name(struct svi_settings *s, const struct svi_setti
     return settings_set_text(s, row, value, err);
 }
 
+/* Only the form is checked: whether the address can be bound is known when it is. The other transports pass
+ * as if their port were *. */
 static svs_code settings_set_address(struct svi_settings *s, const struct svi_setting *row, const char *value,
                                      svs_error *err) {
     const char *colon = strstr(value, "://");
@@ -525,6 +594,8 @@ static svs_code settings_set_address(struct svi_settings *s, const struct svi_se
     return settings_refuse(row, value, "does not end in a port from 0 to 65535", err);
 }
 
+/* A choice has no range: what is no word of the list is refused, and the field then always holds a constant
+ * of its enumeration. */
 static svs_code settings_set_choice(struct svi_settings *s, const struct svi_setting *row, const char *value,
                                     svs_error *err) {
     const struct svi_word *word = settings_find_word(row, value);
@@ -534,6 +605,8 @@ static svs_code settings_set_choice(struct svi_settings *s, const struct svi_set
     return SVS_OK;
 }
 
+/* From the largest unit down: settings_write_integer takes the first that divides a value. No unit means
+ * bytes. */
 static const struct {
     const char *name;
     int64_t bytes;
@@ -544,6 +617,7 @@ static const struct {
 static int64_t settings_unit(const struct svi_setting *row, const char *ending) {
     if (row->type != SVI_SET_BYTES)
         return ending[0] == '\0';
+    /* One space before the unit, as the program writes it; a space at the end is no ending. */
     if (ending[0] == ' ' && ending[1] != '\0')
         ending++;
     for (int i = 0; i < SIZES; i++)
@@ -559,6 +633,8 @@ static svs_code settings_set_integer(struct svi_settings *s, const struct svi_se
     const char first = value[value[0] == '-' || value[0] == '+'];
     char *ending;
     errno = 0;
+    /* The words come first below: their texts have no digits, and `unit` is then 0, by which nothing may be
+     * divided. */
     const int64_t n = strtoll(value, &ending, 10), unit = settings_unit(row, ending);
     if (!word && (first < '0' || first > '9' || unit == 0))
         return settings_refuse(row, value,
@@ -581,6 +657,7 @@ static svs_code settings_set_number(struct svi_settings *s, const struct svi_set
     /* The characters are checked first because strtod also takes spaces, hexadecimals, NaN and infinities. */
     if (value[0] == '\0' || value[strspn(value, "0123456789+-.eE")] != '\0' || *end != '\0')
         return settings_refuse(row, value, "is not a number", err);
+    /* A number that overflows is infinite here, and above every range. */
     if (!(number >= row->low && number <= row->high))
         return settings_refuse(row, value, "is out of range", err);
     *(double *)svi_settings_field(s, row) = number + 0.0; /* -0 becomes 0: one value has one text */
@@ -590,6 +667,8 @@ static svs_code settings_set_number(struct svi_settings *s, const struct svi_set
 typedef svs_code settings_setter(struct svi_settings *s, const struct svi_setting *row, const char *value,
                                  svs_error *err);
 
+/* By type: a new type is a line here, a setter and a branch in svi_settings_value. Bytes are integers with a
+ * unit. */
 static settings_setter *const setters[] = {
     [SVI_SET_TEXT] = settings_set_text,       [SVI_SET_NAME] = settings_set_name,
     [SVI_SET_ADDRESS] = settings_set_address, [SVI_SET_CHOICE] = settings_set_choice,
@@ -602,10 +681,14 @@ svs_code svi_settings_set(struct svi_settings *s, const char *key, const char *v
     if (!row)
         return svi_settings_unknown(key, err);
     SVI_TRY(setters[row->type](s, row, value, err));
+    /* Last, so that a refused value does not count as given. A file lowers this afterwards for values that
+     * are defaults (settings_file.c). */
     s->given[row - svi_settings_table] = SVI_GIVEN;
     return SVS_OK;
 }
 
+/* Zeroed first, padding and ends of texts included: two structs of defaults are the same bytes. The setters
+ * cannot fail, because tests/unit/test_settings checks every default against its row. */
 void svi_settings_default(struct svi_settings *s) {
     memset(s, 0, sizeof *s);
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
@@ -629,6 +712,7 @@ static void settings_write_integer(const struct svi_setting *row, int64_t n, cha
         snprintf(out, size, "%lld", (long long)n);
 }
 
+/* The types are ordered (settings.h): those up to ADDRESS are text, the one after them is a choice. */
 char *svi_settings_value(const struct svi_settings *s, const struct svi_setting *row, char *out,
                          size_t size) {
     const void *at = svi_settings_field(s, row);
@@ -647,7 +731,10 @@ char *svi_settings_value(const struct svi_settings *s, const struct svi_setting 
     return out;
 }
 
+/* Compared as text, so the table must state a default in the very form of svi_settings_value: 1 MiB, not 1024
+ * KiB. tests/unit/test_settings checks that too. */
 bool svi_settings_is_default(const struct svi_settings *s, const struct svi_setting *row) {
+    /* The longest field is `features`; any other value fits too. */
     char value[SVI_FEATURES_MAX];
     return strcmp(svi_settings_value(s, row, value, sizeof value), row->value) == 0;
 }

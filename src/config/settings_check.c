@@ -1,11 +1,17 @@
 /* The settings as a whole: contradictions between them, and values that follow from several.
  *
+ * The order of what happens: all settings are set, each checked alone (settings.c). Then the functions that
+ * "settle" replace defaults that do not suit other given settings; they never replace a chosen value. Then
+ * the checks refuse what is left. The last part derives the options of reader, schema, learner and novelty
+ * model; it relies on settings that were settled and checked.
+ *
  * Each check covers one subject and reports both settings and what to change. svi_settings_check_start covers
  * the settings of one start (sockets, delivery, state), which are known before a kept state is read;
- * svi_settings_check covers all of them; svi_settings_check_security is for processes that bind addresses.
- * The functions that "settle" run before the checks: they replace defaults that do not suit other given
- * settings, and never replace a chosen value. The last part derives the options of reader, schema, learner
- * and novelty model. */
+ * svi_settings_check covers all of them; svi_settings_check_security is for processes that bind addresses. A
+ * change while the stream runs passes svi_settings_check too (settings_record.c).
+ *
+ * Whether a value was given or chosen matters in many checks: read enum svi_given and svi_settings_chosen in
+ * settings.h first. */
 #include <arpa/inet.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -32,6 +38,7 @@ static bool settings_from_stdin(const struct svi_settings *s) {
 static const struct svi_intake_mode in_modes[] = {SVI_INTAKES(X)};
 #undef X
 
+/* `in` decides before in.mode: standard input has no word of in.mode, whose default then means nothing. */
 struct svi_intake_mode svi_settings_intake(const struct svi_settings *s) {
     return in_modes[settings_from_stdin(s) ? SVI_IN_STDIN : s->in_mode];
 }
@@ -45,12 +52,17 @@ enum svi_delivery svi_settings_delivery(const struct svi_settings *s) {
     return s->state_dir[0] ? SVI_AT_LEAST_ONCE : SVI_ACKED;
 }
 
+/* Only from durable on does an acknowledgement promise the disk. Below it a sync at intervals bounds what a
+ * power cut can lose. */
 enum svi_fsync svi_settings_fsync(const struct svi_settings *s) {
     if (s->journal_fsync != SVI_FSYNC_AUTO)
         return (enum svi_fsync)s->journal_fsync;
     return svi_settings_delivery(s) >= SVI_DURABLE ? SVI_FSYNC_ALWAYS : SVI_FSYNC_INTERVAL;
 }
 
+/* The levels are compared as numbers, since they are ordered from weak to strong. Standard input needs no
+ * case of its own: svi_settings_check_start has refused any in.mode but pull with it, and pull does not
+ * reply. */
 static svs_code settings_check_delivery(const struct svi_settings *s, svs_error *err) {
     static const char *const kept[] = {"journal.fsync", "journal.interval",   "journal.segment",
                                        "journal.keep",  "checkpoint.seconds", "checkpoint.keep",
@@ -62,6 +74,8 @@ static svs_code settings_check_delivery(const struct svi_settings *s, svs_error 
     for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !s->state_dir[0]; i++)
         if (!svi_settings_is_default(s, svi_settings_row(kept[i])))
             return svi_fail(err, SVS_SETTING, "%s applies to a kept state only: set state.dir too", kept[i]);
+    /* The intake and the level must agree in both directions: a peer would wait for an acknowledgement that
+     * nobody sends, or get one that promises nothing. */
     if (level > SVI_AT_MOST_ONCE && !in_modes[s->in_mode].replies)
         return svi_fail(err, SVS_SETTING,
                         "delivery %s acknowledges each message, in.mode %s does not: set in.mode router",
@@ -71,6 +85,7 @@ static svs_code settings_check_delivery(const struct svi_settings *s, svs_error 
             err, SVS_SETTING,
             "in.mode %s acknowledges each message: set delivery acked or stronger, or in.mode pull",
             svi_settings_word("in.mode", s->in_mode));
+    /* What survives the process is in state.dir, and what survives a power cut is synced there as well. */
     if (level >= SVI_AT_LEAST_ONCE && !s->state_dir[0])
         return svi_fail(err, SVS_SETTING, "delivery %s keeps samples on disk: set state.dir too", name);
     if (level >= SVI_DURABLE && svi_settings_fsync(s) != SVI_FSYNC_ALWAYS)
@@ -82,6 +97,8 @@ static svs_code settings_check_delivery(const struct svi_settings *s, svs_error 
     return SVS_OK;
 }
 
+/* A word begins with 'l', which no number does. A text that is neither becomes NaN, so the one comparison
+ * below refuses it together with numbers out of range. */
 svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *err) {
     char *end;
     *p = strcmp(s->refit_loss, "l1") == 0   ? 1
@@ -96,6 +113,7 @@ svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *e
                     s->refit_loss);
 }
 
+/* The text is parsed for its error; svi_settings_learning parses it again for its use. */
 static svs_code settings_check_classes(const struct svi_settings *s, svs_error *err) {
     struct svi_class_weights w;
     SVI_TRY(svi_class_weights_read(s->class_weight, &w, err));
@@ -111,7 +129,9 @@ static const char *const settings_of_alsvm[] = {
     "window",      "window.seconds", "C",          "forget",    "scale",       "refit",
     "refit.every", "refit.seconds",  "refit.loss", "refit.tol", "drift.action"};
 
-/* The first setting of alsvm that was chosen; NULL: none was. */
+/* The first setting of alsvm that was chosen; NULL: none was. Chosen, not given: a file that lists all
+ * settings with their defaults must not select a method. `serve` and merge.from count only with values that
+ * need one linear model. */
 static const char *settings_chosen_of_alsvm(const struct svi_settings *s) {
     for (size_t i = 0; i < sizeof settings_of_alsvm / sizeof settings_of_alsvm[0]; i++)
         if (svi_settings_chosen(s, settings_of_alsvm[i]))
@@ -127,6 +147,8 @@ static const char *settings_chosen_of_alsvm(const struct svi_settings *s) {
  * weighted samples; NULL: none does. */
 static const char *settings_without_prior(const struct svi_settings *s) {
     struct svi_class_weights w;
+    /* With key.shared the first member of each key is an ALSVM, which can have a prior. Banks of single keys
+     * cannot. */
     if (s->method != SVI_METHOD_ALSVM && s->method != SVI_METHOD_FALSVM && !svi_settings_stacked(s))
         return "method";
     if (s->window == 0)
@@ -152,10 +174,14 @@ static const char *settings_without_shared(const struct svi_settings *s) {
  * even if its state is on disk. */
 static int64_t settings_keys_fit(int64_t limit) {
     const double fit = KEYS_SHARE * svi_machine_memory().bytes / SVI_KEY_ENTRY;
+    /* 0 bytes mean that the memory is not known: the limit then stays as it is. */
     return fit > 0 && fit < (double)limit ? (int64_t)fmax(1, fit) : limit;
 }
 
-/* Sets the defaults of a stream with keys: its many models are small by default. */
+/* Sets the defaults of a stream with keys: its many models are small by default. The order matters:
+ * keys.quota follows keys.max, key.shared follows the method, and key.prior follows both. Given values stay,
+ * also those that a file states as defaults. The manual lists these defaults (src/manual/settings.md,
+ * fleet.md). */
 static void settings_settle_keys(struct svi_settings *s) {
     if (!svi_settings_given(s, svi_settings_row("keys.max")))
         s->keys_max = settings_keys_fit(s->keys_max);
@@ -163,6 +189,8 @@ static void settings_settle_keys(struct svi_settings *s) {
         s->keys_quota = s->keys_max; /* standard input has one producer: its quota is the whole */
     if (!svi_settings_given(s, svi_settings_row("method")))
         s->method = SVI_METHOD_ALSVM;
+    /* What would be refused if it were set is off by default: with class.weight, key.shared, and below
+     * key.prior with any setting that excludes it. */
     if (!svi_settings_given(s, svi_settings_row("key.shared")) && settings_without_shared(s))
         s->key_shared = false;
     if (!svi_settings_given(s, svi_settings_row("refit")))
@@ -177,6 +205,8 @@ static void settings_settle_keys(struct svi_settings *s) {
         s->key_prior = 0;
     if (!svi_settings_given(s, svi_settings_row("novelty.max")))
         s->novelty_max = 24;
+    /* Under a budget 200 scores are enough. A level of p needs the default of 2000, because the calibration
+     * bounds how small a p-value can be (settings_check_novelty). */
     const bool by_p = strcmp(s->alert_budget, "none") == 0 ||
                       svi_settings_given(s, svi_settings_row("alert.p")) ||
                       svi_settings_given(s, svi_settings_row("alert.fdr"));
@@ -188,6 +218,8 @@ static void settings_settle_keys(struct svi_settings *s) {
 const char *svi_settings_settle_method(struct svi_settings *s) {
     if (svi_settings_keyed(s))
         settings_settle_keys(s);
+    /* Given, not chosen: `method: auto` in a file counts although it states the default. It is then not
+     * replaced, and a setting that it would ignore is refused (settings_check_auto). */
     const char *key = s->method == SVI_METHOD_AUTO && !svi_settings_given(s, svi_settings_row("method"))
                           ? settings_chosen_of_alsvm(s)
                           : NULL;
@@ -203,6 +235,8 @@ svs_code svi_settings_settle_alerts(struct svi_settings *s, const char **key, sv
     /* The arrival times of a file's rows mean nothing: without ts, a fixed interval counts for the budget. */
     if (settings_from_stdin(s) && !svi_settings_given(s, svi_settings_row("alert.interval")))
         s->alert_interval = SVI_FILE_INTERVAL;
+    /* A budget that is only the default gives way to a level that was chosen. Two choices contradict each
+     * other. */
     if (!svi_settings_chosen(s, by) || strcmp(s->alert_budget, "none") == 0)
         return SVS_OK;
     if (svi_settings_chosen(s, row->key))
@@ -224,6 +258,7 @@ static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err
             "%s is not used by method auto, whose members have settings of their own: remove %s, or set "
             "method alsvm",
             key, key);
+    /* The same the other way round: what only method auto has. */
     if (s->method != SVI_METHOD_AUTO && svi_settings_chosen(s, "auto.budget"))
         return svi_fail(err, SVS_SETTING, "auto.budget is for method auto: remove it, or set method auto");
     if (s->method != SVI_METHOD_AUTO && s->serve == SVI_SERVE_LINEAR)
@@ -241,12 +276,17 @@ static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err
         if (svi_settings_chosen(s, of_keys[i]) && !svi_settings_is_default(s, svi_settings_row(of_keys[i])))
             return svi_fail(err, SVS_SETTING, "%s is about keys: give --key COLUMN too, or leave it out",
                             of_keys[i]);
+    /* From here on the stream has keys. settle_keys has set refit none unless another was given. */
     if (!svi_settings_keyed(s))
         return SVS_OK;
     if (s->refit != SVI_REFIT_NONE)
         return svi_fail(err, SVS_SETTING,
                         "refit is not for a stream with keys, whose models are exact at any time: set refit "
                         "none, or leave out key");
+    /* Three cases of a prior that cannot be. With method auto and no class.weight, each key has a bank of its
+     * own: settings_check_auto has refused window and forget. With class.weight, that is what to leave out,
+     * since it also switches key.shared off by default. With other methods the setting in the way is named.
+     */
     const char *without = s->key_prior > 0 ? settings_without_prior(s) : NULL;
     if (without && s->method == SVI_METHOD_AUTO && !settings_without_shared(s))
         return svi_fail(err, SVS_SETTING,
@@ -265,6 +305,7 @@ static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err
     if (s->key_shared && settings_without_shared(s))
         return svi_fail(err, SVS_SETTING,
                         "key.shared counts all classes alike: set key.shared no, or leave out class.weight");
+    /* The default clip is no request: with keys it has no effect, and only a chosen one is refused. */
     if (svi_settings_chosen(s, "outlier") && s->outlier != SVI_OUTLIER_TAKE)
         return svi_fail(err, SVS_SETTING,
                         "outlier %s is not for a stream with keys, which takes values as they come: set "
@@ -286,14 +327,18 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
         return svi_fail(err, SVS_SETTING,
                         "drift.action shrink removes samples from the window, window 0 has none: set "
                         "window, or drift.action none");
+    /* With merge.from the same contradiction has another cause and another remedy: settings_check_merge
+     * reports it. */
     if (s->drift_action == SVI_DRIFT_REFIT && s->refit == SVI_REFIT_NONE && !svi_settings_merges(s))
         return svi_fail(err, SVS_SETTING,
                         "drift.action refit begins a refit, refit none has none: set refit, or drift.action "
                         "none");
+    /* A time bounds no memory: the samples of a time are held in a window, which needs a largest number. */
     if (s->window_seconds > 0 && s->window == 0)
         return svi_fail(
             err, SVS_SETTING,
             "window.seconds needs a window, but window is 0: set window to the largest number of samples");
+    /* The solver last, since it needs the exponent. Only nesvm and dcd restrict the loss. */
     SVI_TRY(svi_settings_loss(s, &p, err));
     if (s->refit == SVS_SOLVER_NESVM && p != 1)
         return svi_fail(err, SVS_SETTING, "refit nesvm supports refit.loss l1 only: set that, or refit auto");
@@ -325,6 +370,7 @@ static svs_code settings_check_merge(const struct svi_settings *s, svs_error *er
                               "serve merged serves the models of a merger: set merge.from to the `out` of "
                               "svmstream merge, or serve online")
                    : SVS_OK;
+    /* Keys first: they take a prior and no model, so none of the rest concerns them. */
     if (svi_settings_keyed(s))
         return settings_check_merged_keys(s, err);
     if (s->method == SVI_METHOD_AUTO || s->method == SVI_METHOD_NONE)
@@ -333,6 +379,8 @@ static svs_code settings_check_merge(const struct svi_settings *s, svs_error *er
             "a merged model scores next to one linear model, which method %s does not have: set method "
             "alsvm, or merge.from none",
             svi_settings_word("method", s->method));
+    /* merge.from implies refit none (svi_settings_refits). The default refit is therefore no contradiction,
+     * and a chosen one is. */
     if (s->refit != SVI_REFIT_NONE && svi_settings_chosen(s, "refit"))
         return svi_fail(err, SVS_SETTING,
                         "the merged model of merge.from has the place of the refit: set refit none, or "
@@ -354,6 +402,8 @@ static svs_code settings_check_novelty(const struct svi_settings *s, svs_error *
     /* The p-value of a score above all n calibration scores is 1 / (n + 1): none can be smaller. */
     const double smallest_p = 1 / (1 + (double)s->novelty_calibration);
     double budget;
+    /* The width of the kernel was checked above whatever the novelty is. With novelty none all else ends
+     * here. */
     if (code == SVS_OK && s->novelty == SVI_NOVELTY_NONE && s->method == SVI_METHOD_NONE)
         return svi_fail(
             err, SVS_SETTING,
@@ -363,6 +413,8 @@ static svs_code settings_check_novelty(const struct svi_settings *s, svs_error *
     code = svi_settings_alert_budget_read(s->alert_budget, &budget, err);
     if (code != SVS_OK)
         return code;
+    /* alert.p decides only without a budget and without alert.fdr. A level that no score can reach would be a
+     * stream without alerts, which looks like a healthy one. */
     if (budget == 0 && s->alert_fdr == 0 && s->alert_p < smallest_p)
         return svi_fail(
             err, SVS_SETTING,
@@ -384,6 +436,8 @@ int svi_settings_feature_count(const struct svi_settings *s) {
     return count;
 }
 
+/* START rows only. With a kept state this is the whole check before the state is read, so nothing here may
+ * depend on a row that the state records. */
 svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err) {
     const struct {
         const char *key_a, *a, *key_b, *b;
@@ -396,6 +450,8 @@ svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err) 
             return svi_fail(err, SVS_SETTING, "%s and %s have the same address %.100s: change one of them",
                             pairs[i].key_a, pairs[i].key_b, a);
     }
+    /* Standard input reads while in.mode is pull, its default. settings_check_delivery relies on that, and
+     * comes last. */
     if (settings_from_stdin(s) && s->in_mode != SVI_IN_PULL)
         return svi_fail(err, SVS_SETTING,
                         "in.mode %s needs a socket, but in is - (standard input): set in to an address",
@@ -419,6 +475,7 @@ static svs_code settings_check_merge_window(const struct svi_settings *s, svs_er
             "merge.window %lld: method alsvm has one window, %lld: set merge.window own, or window "
             "%lld",
             wanted, (long long)s->window, wanted);
+    /* 0 is a window as well: the member that holds all samples. */
     for (size_t i = 0; i < sizeof windows_of_auto / sizeof *windows_of_auto; i++)
         known |= s->merge_window == windows_of_auto[i];
     if (s->method == SVI_METHOD_AUTO && !known)
@@ -447,6 +504,8 @@ static svs_code settings_check_sums(const struct svi_settings *s, svs_error *err
             "publish.sums needs samples that count alike for as long as they are held, forget %g fades "
             "them: set forget 1, or publish.sums 0",
             s->forget);
+    /* With keys the sums are of the windows of all keys. They are kept with those of the prior, and
+     * merge.window has nothing to choose. */
     if (svi_settings_keyed(s) && !(s->key_prior > 0))
         return svi_fail(
             err, SVS_SETTING,
@@ -460,6 +519,8 @@ static svs_code settings_check_sums(const struct svi_settings *s, svs_error *err
     return settings_check_merge_window(s, err);
 }
 
+/* A price is weighed with the probability of a class: it needs classes, and a method that has
+ * probabilities. */
 static svs_code settings_check_decision(const struct svi_settings *s, svs_error *err) {
     struct svi_decision_cost cost;
     SVI_TRY(svi_decision_cost_parse(&cost, s->decision_cost, err));
@@ -472,12 +533,15 @@ static svs_code settings_check_decision(const struct svi_settings *s, svs_error 
 }
 
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
+    /* The parsed rules are not used here: the modules that apply them parse the texts again. */
     struct svi_rule_settings rules;
     const int count = svi_settings_feature_count(s);
     /* Only the first contradiction is reported, so the general ones come first. */
     svs_code code = svi_settings_check_start(s, err);
     code = code == SVS_OK ? settings_check_auto(s, err) : code;
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
+    /* Keys after auto, on whose refusals the text about key.prior relies. Sums after keys, whose prior they
+     * need. */
     code = code == SVS_OK ? settings_check_keys(s, err) : code;
     code = code == SVS_OK ? settings_check_merge(s, err) : code;
     code = code == SVS_OK ? settings_check_sums(s, err) : code;
@@ -489,6 +553,8 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     code = code == SVS_OK ? svi_rule_delays_read(s->alert_offdelay, true, rules.off_delay, err) : code;
     code = code == SVS_OK ? svi_limits_check(s->limits, s->features, svi_settings_keyed(s), err) : code;
     code = code == SVS_OK ? settings_check_decision(s, err) : code;
+    /* The number of names last, once every text is known to be right: beyond max.features some of them could
+     * not become a feature. */
     if (code != SVS_OK || count <= s->max_features)
         return code;
     return svi_fail(err, SVS_SETTING,
@@ -505,12 +571,15 @@ static bool settings_is_local(const char *address) {
     /* begin is used only after the prefix "tcp://", so it is inside; the last ':' precedes the port, also of
      * an IPv6 address in brackets. */
     const char *begin = address + 6, *colon = strrchr(address, ':');
+    /* A file or a name within the process: no network reaches it. */
     if (strncmp(address, "ipc://", 6) == 0 || strncmp(address, "inproc://", 9) == 0)
         return true;
     if (strncmp(address, "tcp://", 6) != 0 || colon < begin || (size_t)(colon - begin) >= sizeof host)
         return false;
     snprintf(host, sizeof host, "%.*s", (int)(colon - begin), begin);
     size_t n = strlen(host);
+    /* Numbers are compared as numbers: ::1 has several spellings, and all of 127.0.0.0/8 is local. Names are
+     * not resolved. */
     if (n > 2 && host[0] == '[' && host[n - 1] == ']') {
         host[n - 1] = '\0';
         return inet_pton(AF_INET6, host + 1, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
@@ -532,9 +601,12 @@ svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *er
     /* A bound socket is protected by its own key, but a subscriber must know the publisher's to trust it. */
     bool off = strcmp(s->curve, "off") == 0, sub = !settings_from_stdin(s) && s->in_mode == SVI_IN_SUB;
     const bool merges = svi_settings_merges(s);
+    /* Empty would be neither off nor a file, so it is refused before anything is concluded from `off`. */
     if (!s->curve[0] || !s->curve_allow[0])
         return svi_fail(err, SVS_SETTING,
                         "curve must be off, on or a key file, and curve.allow a file: neither may be empty");
+    /* With CURVE on, the side that connects must know which key to trust. `insecure` waives both refusals
+     * below. */
     if (!off && (sub || merges) && !s->curve_server[0] && !s->insecure)
         return svi_fail(err, SVS_SETTING,
                         "%s with curve needs the publisher's public key: set --curve.server KEY, or "
@@ -555,6 +627,8 @@ svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *er
 /* A label that was chosen must exist as a column; one chosen as "" means that rows have none. Without a
  * choice the reader may guess the label by its place, unless a regression was asked for. */
 struct svi_reader_options svi_settings_reader(const struct svi_settings *s) {
+    /* A default label is a guess that the rows may correct. `task` counts only if chosen, because its default
+     * is classify. */
     const bool chosen = svi_settings_chosen(s, "label"), none = chosen && !*s->label;
     const bool numbers = svi_settings_chosen(s, "task") && s->task == SVS_REGRESS;
     return (struct svi_reader_options){
@@ -645,6 +719,7 @@ svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options 
         {"auto", SVS_GAMMA_AUTO}, {"median", SVS_GAMMA_MEDIAN}, {"scale", SVS_GAMMA_SCALE}};
     const char *text = s->novelty_gamma;
     svs_novelty_options_default(o);
+    /* novelty none has the options of fosvm1: they are checked, and not used. */
     o->fosvm = s->novelty == SVI_NOVELTY_FOSVM2 ? SVI_NOVELTY_FOSVM2 : SVI_NOVELTY_FOSVM1;
     o->kernel = (svs_novelty_kernel)s->novelty_kernel;
     o->theta = s->novelty_theta;
@@ -658,6 +733,7 @@ svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options 
             o->gamma_rule = (svs_gamma_rule)rules[i].value;
             return SVS_OK;
         }
+    /* No word: it must be a number. The range refuses infinity and NaN, which strtod takes. */
     char *end;
     o->gamma_rule = SVS_GAMMA_GIVEN;
     o->gamma = strtod(text, &end);
