@@ -5,6 +5,9 @@
  * promises of this program rest (offsets, transactions, what is read) are made by it. And what librdkafka
  * does not know, or a value that it does not take, is an error at the start rather than a line in a log.
  *
+ * kafka_settings_add comes first and once a pair: it checks and keeps texts. kafka_conf_new then makes a
+ * configuration of them for each client, and relies on that check. Read these two first.
+ *
  * librdkafka logs each attempt of each broker. Those lines are dropped unless the user sets `debug`: what
  * matters arrives as an error as well (kafka_error_report), and is reported once in a while in words that
  * name the remedy. */
@@ -25,10 +28,13 @@
 #define RETRY_MS     200
 #define REASON_BYTES 400
 
-/* Substrings of the names of settings whose values are secret. */
+/* Substrings of the names of settings whose values are secret. One of them covers a family of names:
+ * sasl.password, ssl.key.password. */
 static const char *const secret_words[] = {"password", "secret", "ssl.key.pem", "ssl_key", "sasl.jaas"};
 
-/* Made by this program, with what to use instead. */
+/* Made by this program, with what to use instead. Each would break a promise without an error: the offset is
+ * in the checkpoint, so one of the group would be a second truth, and the end of a topic (partition.eof) is
+ * the only sign that a takeover has read all of it. */
 static const struct {
     const char *key, *instead;
 } own_settings[] = {{"group.id", "--group names the group"},
@@ -42,6 +48,7 @@ static const struct {
                     {"partition.assignment.strategy", "--strategy chooses"},
                     {"acks", "an idempotent producer waits for all replicas"}};
 
+/* The block is zeroed, so the copy ends with a NUL. */
 static char *settings_copy(const char *text, size_t length) {
     char *copy = svi_alloc_plain(length + 1);
     if (copy)
@@ -49,7 +56,8 @@ static char *settings_copy(const char *text, size_t length) {
     return copy;
 }
 
-/* Is librdkafka willing to take it? A scratch configuration is asked. */
+/* Is librdkafka willing to take it? A scratch configuration is asked: the real ones are made with their
+ * clients, long after the command line was read. */
 static svs_code settings_try(const char *key, const char *value, bool secret, svs_error *err) {
     char why[512], shown[600];
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -76,20 +84,25 @@ svs_code kafka_settings_add(struct kafka_settings *s, const char *pair, bool fro
     key[length] = '\0';
     for (size_t i = 0; i < sizeof secret_words / sizeof *secret_words; i++)
         secret = secret || strstr(key, secret_words[i]);
+    /* A secret is refused before librdkafka is asked: every other user can read it already, whether the value
+     * is good or not. */
     if (secret && !from_file)
         return svi_fail(
             err, SVS_SETTING,
             "%s on the command line is visible to every user: put the line %s=... into a file and "
             "name that with --kafka-file",
             key, key);
+    /* librdkafka would accept these, so the trial below cannot find them. */
     for (size_t i = 0; i < sizeof own_settings / sizeof *own_settings; i++)
         if (strcmp(key, own_settings[i].key) == 0)
             return svi_fail(err, SVS_SETTING, "%s is not yours to set: %s", key, own_settings[i].instead);
+    /* The trial comes before the pair is kept: kafka_conf_new ignores what librdkafka answers to it. */
     SVI_TRY(settings_try(key, value, secret, err));
     if (s->count == KAFKA_SETTINGS_MAX)
         return svi_fail(err, SVS_SETTING, "more than %d settings of librdkafka", KAFKA_SETTINGS_MAX);
     s->key[s->count] = settings_copy(key, length);
     s->value[s->count] = settings_copy(value, strlen(value));
+    /* `count` stays, but kafka_settings_clear visits every place: half a pair is freed too. */
     if (!s->key[s->count] || !s->value[s->count])
         return svi_fail_memory(err, "the settings of librdkafka");
     s->count++;
@@ -99,8 +112,9 @@ svs_code kafka_settings_add(struct kafka_settings *s, const char *pair, bool fro
 svs_code kafka_settings_load(struct kafka_settings *s, const char *path, svs_error *err) {
     FILE *f = fopen(path, "re");
     char *line = f ? svi_alloc_plain(LINE_BYTES) : NULL;
-    svs_error why;
+    svs_error why; /* its text becomes part of `err`, so the two must differ */
     svs_code code = SVS_OK;
+    /* The first bad line ends the reading, since the program does not start: that line is reported alone. */
     for (int number = 1; line && code == SVS_OK && fgets(line, LINE_BYTES, f); number++) {
         const char *first = line + strspn(line, " \t");
         line[strcspn(line, "\r\n")] = '\0';
@@ -111,6 +125,7 @@ svs_code kafka_settings_load(struct kafka_settings *s, const char *path, svs_err
         code = svi_fail(err, SVS_IO, "%.150s: %s", path, strerror(errno));
     else if (!line)
         code = svi_fail_memory(err, "the settings of librdkafka");
+    /* The buffer has held passwords. */
     if (line)
         explicit_bzero(line, LINE_BYTES);
     svi_free(line);
@@ -119,6 +134,8 @@ svs_code kafka_settings_load(struct kafka_settings *s, const char *path, svs_err
     return code;
 }
 
+/* For defaults of ours that the user may change: ours are set last (kafka_conf_new), so a caller leaves such
+ * a default out where the user has one. */
 bool kafka_settings_has(const struct kafka_settings *s, const char *key) {
     for (int i = 0; i < s->count; i++)
         if (strcmp(s->key[i], key) == 0)
@@ -127,7 +144,7 @@ bool kafka_settings_has(const struct kafka_settings *s, const char *key) {
 }
 
 void kafka_settings_clear(struct kafka_settings *s) {
-    for (int i = 0; i < KAFKA_SETTINGS_MAX; i++) {
+    for (int i = 0; i < KAFKA_SETTINGS_MAX; i++) { /* not up to `count`: see the end of kafka_settings_add */
         if (s->value[i])
             explicit_bzero(s->value[i], strlen(s->value[i]));
         svi_free(s->key[i]);
@@ -138,12 +155,16 @@ void kafka_settings_clear(struct kafka_settings *s) {
 
 /* ---- clients */
 
+/* Several codes may alternate while brokers are away. Each keeps a time of its own: with one time for all,
+ * every change of the code would be a line. The table belongs to the settings, which all clients share, so
+ * the same error of several clients is one line. */
 void kafka_error_report(struct kafka_settings *s, rd_kafka_resp_err_t code, const char *reason) {
     char text[REASON_BYTES + 300];
     int place = 0;
     for (int i = 0; i < KAFKA_ERRORS; i++) {
         if (s->error[i].code == code && svi_monotonic() - s->error[i].at < PAUSE)
             return;
+        /* The oldest gives way; an unused place has the time 0. */
         place = s->error[i].at < s->error[place].at ? i : place;
     }
     s->error[place].code = code;
@@ -151,12 +172,13 @@ void kafka_error_report(struct kafka_settings *s, rd_kafka_resp_err_t code, cons
     kafka_log("%s", kafka_error_text(code, reason, text, sizeof text));
 }
 
-/* Callbacks run where we poll, in our one thread. */
+/* Callbacks for errors run where we poll, in our one thread: the table needs no lock. */
 static void conf_error(rd_kafka_t *client, int code, const char *reason, void *origin) {
     (void)client;
     kafka_error_report(((struct kafka_origin *)origin)->settings, (rd_kafka_resp_err_t)code, reason);
 }
 
+/* librdkafka calls this one from threads of its own, so it touches nothing. */
 static void conf_drop_log(const rd_kafka_t *client, int level, const char *what, const char *text) {
     (void)client;
     (void)level;
@@ -170,11 +192,13 @@ rd_kafka_conf_t *kafka_conf_new(struct kafka_origin *origin, const char *const *
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     for (int i = 0; i < s->count; i++)
         rd_kafka_conf_set(conf, s->key[i], s->value[i], why, sizeof why); /* tried before */
+    /* Ours come last, since a later value replaces an earlier one: whatever the user has set, they hold. */
     for (int i = 0; ours[i]; i += 2)
         if (rd_kafka_conf_set(conf, ours[i], ours[i + 1], why, sizeof why) != RD_KAFKA_CONF_OK) {
             kafka_log("this librdkafka (%s) cannot be used: %s", rd_kafka_version_str(), why);
             exit(1);
         }
+    /* A user who sets `debug` wants the lines, and librdkafka's own way of writing them stays. */
     if (!kafka_settings_has(s, "debug"))
         rd_kafka_conf_set_log_cb(conf, conf_drop_log);
     rd_kafka_conf_set_opaque(conf, origin);
@@ -185,7 +209,7 @@ rd_kafka_conf_t *kafka_conf_new(struct kafka_origin *origin, const char *const *
 rd_kafka_t *kafka_client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, svs_error *err) {
     char why[512];
     rd_kafka_t *client = rd_kafka_new(type, conf, why, sizeof why);
-    if (!client) {
+    if (!client) { /* librdkafka owns the configuration only after a success */
         rd_kafka_conf_destroy(conf);
         svi_fail(err, SVS_SETTING, "librdkafka does not start: %s", why);
     }
@@ -194,6 +218,8 @@ rd_kafka_t *kafka_client_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, svs_er
 
 /* ---- errors as sentences */
 
+/* The table has the errors for which a person can do something; others keep librdkafka's words. The reason
+ * of this occasion follows in parentheses. */
 const char *kafka_error_text(rd_kafka_resp_err_t code, const char *reason, char *out, size_t size) {
     static const struct {
         rd_kafka_resp_err_t code;
@@ -231,6 +257,7 @@ const char *kafka_error_text(rd_kafka_resp_err_t code, const char *reason, char 
         if (known[i].code == code)
             text = known[i].text;
     reason = reason ? reason : "";
+    /* The reason may repeat bytes from outside: escaped, it stays on one line. */
     svi_escape(safe, sizeof safe, reason, strlen(reason));
     snprintf(out, size, "%s%s%s%s", text, *safe ? " (" : "", safe, *safe ? ")" : "");
     return out;
@@ -252,7 +279,9 @@ int kafka_partitions(rd_kafka_t *client, const char *topic, double seconds, svs_
         }
         if (data)
             rd_kafka_metadata_destroy(data);
+        /* The pause between two attempts, in which conf_error receives what went wrong. */
         rd_kafka_poll(client, count > 0 ? 0 : RETRY_MS);
+        /* These two do not pass by waiting. */
         if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
             code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
             break;
@@ -261,6 +290,7 @@ int kafka_partitions(rd_kafka_t *client, const char *topic, double seconds, svs_
         rd_kafka_topic_destroy(handle);
     if (count > 0)
         return count;
+    /* No answer at all has one likely cause, and that sentence names what to check. */
     const bool silent = code == RD_KAFKA_RESP_ERR__TRANSPORT || code == RD_KAFKA_RESP_ERR__TIMED_OUT;
     svi_fail(err, SVS_IO, "topic %.200s: %s", topic,
              kafka_error_text(silent ? RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN : code, NULL, text, sizeof text));

@@ -4,7 +4,13 @@
  * read on. Entries go to it while it takes them and while not too much waits for the brokers; each carries
  * the offset after it as its cursor, so a checkpoint and its offset cannot differ. Events come back through
  * the calls: those of --publish and the sums are queued for the publisher in the order in which they come. An
- * entry that is no message is counted and left out; the cursor of the next one passes over it. */
+ * entry that is no message is counted and left out; the cursor of the next one passes over it.
+ *
+ * The order: kafka_partition_start begins the process, kafka_partition_started takes the partition over once
+ * it answers, and then each turn compares places (kafka_partition_follow) and hands entries on. All of it
+ * relies on what kafka_partition_recall.c has found: the checkpoint, and the events after it. Calls of the
+ * child run inside of its turn, so a failure only notes what is due (kafka_partition_fail). Read the story of
+ * kafka_partition.c first, then kafka_partition_started. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +25,7 @@
 #include "kafka_partition_internal.h"
 #include "wire/event.h"
 
-#define RECORDS_TURN  500                /* entries taken in one turn */
+#define RECORDS_TURN  500                /* entries taken in one turn: other partitions wait for its end */
 #define PUBLISHED_MAX ((size_t)16 << 20) /* bytes that may wait for the brokers */
 #define ARGUMENTS_MAX 500
 
@@ -29,6 +35,7 @@ static bool partition_wants(const struct kafka_partition *p, enum svi_topic kind
     return p->worker->o->kinds >> kind & 1;
 }
 
+/* Sums are wanted whatever --publish names: they have a topic of their own. */
 static bool partition_is_sums(enum svi_topic kind) {
     return kind < SVI_TOPIC_COUNT && strcmp(svi_topic_name(kind), "sums") == 0;
 }
@@ -44,10 +51,13 @@ static void partition_event(void *user, const struct subscription_event *e) {
     if (e->lost > 0)
         kafka_log_few(++p->gaps, "partition %d: %" PRId64 " events of the model were lost on the way",
                       p->number, e->lost);
+    /* Sums are absolute: a repeated record does no harm, so none is compared. One key a partition lets the
+     * topic keep the newest alone. */
     if (partition_is_sums(e->kind)) {
         snprintf(key, sizeof key, "%s-%d", p->worker->o->stream, p->number);
         code = kafka_publisher_put(&p->publisher, KAFKA_TOPIC_SUMS, key, e->payload, e->size, &err);
     } else if (e->kind < SVI_TOPIC_COUNT && partition_wants(p, e->kind) && p->sent) {
+        /* A replay makes the events again that were published after the checkpoint. */
         if (kafka_seen_has(&p->seen, e->topic, e->topic_length, e->payload, e->size)) {
             c->repeated++;
             return;
@@ -60,6 +70,7 @@ static void partition_event(void *user, const struct subscription_event *e) {
         kafka_partition_fail(p, err.text);
 }
 
+/* The cursor is text of ours, as partition_entry writes it. -1: nothing of the log is in the model. */
 static int64_t partition_offset(const void *at, size_t size) {
     char text[32] = "";
     memcpy(text, at ? at : "", size < sizeof text ? size : 0);
@@ -81,7 +92,10 @@ static void partition_saved(void *user, const struct partition_saved *saved, con
     struct kafka_partition *p = user;
     svs_error err;
     p->saving = false;
+    /* Counted from the end, also after a failure: a disk that is full is not asked again at once. */
     p->save_due = svi_monotonic() + p->worker->o->save;
+    /* While the model starts, this is the first checkpoint, without which nothing may be published. Later an
+     * older one is in the topic, and the log after it is still there. */
     if (!saved && p->phase == PHASE_STARTS)
         kafka_partition_fail(p, why);
     else if (!saved)
@@ -93,7 +107,9 @@ static void partition_saved(void *user, const struct partition_saved *saved, con
      * it: the next takeover must find them too. */
     struct state_closing what = {.at = at < 0 ? 0 : at,
                                  .out = at >= p->repeats_to ? p->saving_out : p->compared_from};
+    /* The closing record is read word by word, so an absent hash needs a word too. */
     snprintf(what.state, sizeof what.state, "%s", *saved->hash ? saved->hash : "-");
+    /* The epoch is used up even if this fails: no two checkpoints of ours share a key. */
     if (kafka_saving_begin(&p->store, saved->path, p->epoch++, &what, &err) != SVS_OK)
         kafka_log("partition %d: no checkpoint: %s", p->number, err.text);
 }
@@ -123,6 +139,7 @@ static void partition_arguments(const struct kafka_partition *p, const char **li
     bool sums = false;
     list[n++] = "--stream";
     list[n++] = p->worker->o->stream;
+    /* A merger knows parts by their names, so sums of each partition need one of their own. */
     for (int i = 0; user && user[i]; i++)
         sums = sums || strncmp(user[i], "--publish.sums", 14) == 0;
     if (sums) {
@@ -139,6 +156,7 @@ void kafka_partition_start(struct kafka_partition *p) {
     const char *arguments[ARGUMENTS_MAX + 1];
     char part[KAFKA_TOPIC];
     svs_error err;
+    /* It has read the events to compare. Entries are read only when the model has named its offset. */
     kafka_reader_stop(&p->reader);
     partition_arguments(p, arguments, part);
     struct partition_options o = {.program = p->worker->o->program,
@@ -153,6 +171,8 @@ void kafka_partition_start(struct kafka_partition *p) {
                                   .user = p};
     for (int t = 0; t < SVI_TOPIC_COUNT; t++)
         o.topics |= partition_is_sums((enum svi_topic)t) ? 1u << t : 0;
+    /* The phase comes before the attempt, because a failure replaces it. Generation 0 differs from every one
+     * of a process, so the first place counts as another one (kafka_partition_follow). */
     p->phase = PHASE_STARTS;
     p->generation = 0;
     if (!(p->child = partition_child_new(&o, &err)))
@@ -170,6 +190,7 @@ static void partition_read_on(struct kafka_partition *p) {
 void kafka_partition_follow(struct kafka_partition *p) {
     const void *at;
     size_t size;
+    /* In a new generation unanswered entries of the older one are void, and are read again from the place. */
     const int64_t generation = partition_child_place(p->child, &at, &size);
     if (generation == p->generation)
         return;
@@ -186,9 +207,11 @@ void kafka_partition_started(struct kafka_partition *p) {
     if (partition_child_state(p->child) != PARTITION_READY ||
         partition_child_place(p->child, &at, &size) == 0)
         return;
+    /* The arguments are good: from now on a model that ends is begun again, and does not end the worker. */
     p->worker->met = true;
     if (p->first && p->store.kept[0].epoch == 0) {
-        /* The stream's epoch must be in the topic before anything is published under it. */
+        /* The stream's epoch must be in the topic before anything is published under it. `kept` names the
+         * checkpoint once all of it is queued, and `active` ends when the brokers have it. */
         if (!p->saving && !p->store.active) {
             kafka_partition_save(p);
         }
@@ -196,8 +219,10 @@ void kafka_partition_started(struct kafka_partition *p) {
     }
     if (p->store.active)
         return;
+    /* The claim is above all epochs in the topic and below those of the checkpoints that follow. */
     p->claim = p->epoch++;
-    p->limit = 0;
+    p->limit = 0; /* svmstream has accepted this checkpoint */
+    /* Claims are watched from the place at which the recall ended, so no other owner's falls between. */
     state_key(p->number, p->claim, STATE_CLAIM, key);
     if (kafka_publisher_put(&p->publisher, KAFKA_TOPIC_STATE, key, "", 0, &err) != SVS_OK ||
         kafka_saving_tidy(&p->publisher, &p->state, &err) != SVS_OK ||
@@ -207,10 +232,10 @@ void kafka_partition_started(struct kafka_partition *p) {
         return;
     }
     p->phase = PHASE_RUNS;
-    p->pause = 0;
+    p->pause = 0; /* a later failure begins with the shortest one */
     p->save_due = svi_monotonic() + p->worker->o->save;
     kafka_partition_follow(p);
-    p->stored = p->offset;
+    p->stored = p->offset; /* the topic has what the model has: nothing needs to be saved yet */
     kafka_log("partition %d: model at offset %" PRId64 ", %s", p->number, p->offset < 0 ? 0 : p->offset,
               p->first ? "new" : "from its checkpoint");
 }
@@ -226,6 +251,7 @@ static void partition_out_of_range(struct kafka_partition *p) {
         kafka_partition_fail(p, err.text);
         return;
     }
+    /* Retention has passed the offset: only the gap can be counted. */
     if (p->offset < low) {
         p->worker->counters.offsets_lost += low - p->offset;
         kafka_log(
@@ -235,6 +261,7 @@ static void partition_out_of_range(struct kafka_partition *p) {
             p->number, p->offset, low - 1, topic, low);
         p->offset = low;
     } else if (p->offset > high) {
+        /* The model cannot unlearn, so what follows in the log is taken as new. */
         kafka_log(
             "partition %d: log_rewound: topic %s ends at offset %" PRId64 ", but the model has learned up to "
             "%" PRId64 ": the log lost entries that were acknowledged (an unclean election of a leader, or a "
@@ -250,11 +277,13 @@ static void partition_entry(struct kafka_partition *p, const rd_kafka_message_t 
     svs_error err;
     const int size = snprintf(at, sizeof at, "%" PRId64, m->offset + 1);
     const svs_code code = partition_child_send(p->child, m->payload, m->len, at, (size_t)size, &err);
+    /* Passed in any case: an entry that is no message has no cursor, and the next one's passes over it. */
     p->offset = m->offset + 1;
     if (code == SVS_OK) {
-        p->sent = true;
+        p->sent = true; /* events that follow are no longer the retained ones of the start */
         p->worker->counters.entries++;
     } else if (code == SVS_NO_MEMORY || code == SVS_LIMIT) {
+        /* The entry may be good. To skip it would lose samples, so all begins again from the checkpoint. */
         kafka_partition_fail(p, err.text);
     } else {
         p->worker->counters.undecodable++;
@@ -268,6 +297,8 @@ void kafka_partition_entries(struct kafka_partition *p) {
     rd_kafka_message_t *m;
     char text[700];
     int i = 0;
+    /* The record is taken last: once out of the queue it cannot be put back. The phase is asked each time,
+     * because an entry may end it. */
     while (i < RECORDS_TURN && p->phase == PHASE_RUNS && partition_child_takes(p->child) &&
            kafka_publisher_waiting(&p->publisher) < PUBLISHED_MAX && (m = kafka_reader_next(&p->reader))) {
         i++;
@@ -278,10 +309,11 @@ void kafka_partition_entries(struct kafka_partition *p) {
             kafka_log("partition %d: %s", p->number,
                       kafka_error_text(code, rd_kafka_message_errstr(m), text, sizeof text));
         rd_kafka_message_destroy(m);
-        if (kafka_reader_out_of_range(code)) {
+        if (kafka_reader_out_of_range(code)) { /* after the record is freed: this replaces its reader */
             partition_out_of_range(p);
             return;
         }
     }
+    /* Records may be left that no descriptor reports again: the loop must not sleep on them. */
     p->more = i == RECORDS_TURN;
 }

@@ -5,6 +5,10 @@
  * to the `svmstream run` of each partition. Where Redis is found and the password come from the options or
  * the environment (read_server); a password is never taken from the command line.
  *
+ * Read redis_options_read first, which has the order: defaults, the command, its rows one by one, and last
+ * what needs several options or the environment (options_complete). Only --partitions is read later, because
+ * the number of partitions is in Redis. Texts are pointers into argv and are not copied.
+ *
  * Every mistake is one line and exit code 2, or 1 where a file cannot be read, before anything connects. */
 #include "redis_options.h"
 
@@ -23,6 +27,9 @@
 
 #define AT(field) offsetof(struct redis_options, field)
 
+/* The default in parentheses must match the code, mostly redis_options_read: the help is made of these texts
+ * alone. --count is 0 there, so that a worker without it takes the number that the stream has, and 16 only
+ * for a new one. Its bound is the number of slots of a cluster: a partition uses one. */
 #define SERVER_ROWS                                                                                          \
     {.text = "Redis:"},                                                                                      \
         {"redis",                                                                                            \
@@ -76,6 +83,8 @@ static const struct adapter_option worker_rows[] = {
      1e9},
 };
 
+/* --wait is the field of the worker's --wait: a process has one command, and both promises together make a
+ * failover harmless. The columns are settings of svmstream, with its names and rules (options_column). */
 static const struct adapter_option feed_rows[] = {
     SERVER_ROWS,
     {.text = "Samples:"},
@@ -101,6 +110,7 @@ static const struct adapter_option sums_rows[] = {
 
 static const struct adapter_option status_rows[] = {SERVER_ROWS};
 
+/* The answer to any unknown option that begins with `password`. It does not repeat the value. */
 static const char secret_text[] =
     "a password on the command line is visible to every user: put it into a file "
     "and name that with --password-file, or into SVMSTREAM_REDIS_PASSWORD";
@@ -110,6 +120,8 @@ static const char after_text[] =
     "`svmstream help cluster` describes partitions, leases, failures and permissions.\n"
     "Exit codes: 0 done or ended by a signal, 1 failed, 2 usage.\n";
 
+/* Rows of OPTION_OWN, which are those of FEED_ENTRIES_ROWS: svi_settings checks their values, as it does for
+ * svmstream itself. */
 static int options_column(void *options, const struct adapter_option *row, const char *value) {
     struct redis_options *o = options;
     svs_error err;
@@ -118,12 +130,15 @@ static int options_column(void *options, const struct adapter_option *row, const
                : redis_options_wrong("%s", err.text);
 }
 
+/* `path` has a place for each word of argv, so it cannot overflow. */
 static int options_path(void *options, const char *word) {
     struct redis_options *o = options;
     o->path[o->paths++] = word;
     return 0;
 }
 
+/* The size of a table is known only where its name is still an array, hence a macro. --password-file is a row
+ * and is found by its name, before the test for a secret. */
 #define COMMAND(table, usage, extra)                                                                         \
     {                                                                                                        \
         .program = "svmstream-redis", .options = table, .count = sizeof table / sizeof *table, .column = 22, \
@@ -161,22 +176,30 @@ static struct adapter_command options_command(enum redis_command which) {
                                          "usage: svmstream-redis status [options]\n\n"
                                          "Prints a line for each partition: owner, log, checkpoint.\n",
                                          after_text)};
+    /* Other commands have no words of their own: a file after `sums` is a mistake and is reported. */
     struct adapter_command c = commands[which];
     c.word = which == REDIS_COMMAND_FEED ? options_path : NULL;
     return c;
 }
 
+/* The address: the option, else the variable, else this machine. The password: the file, else the variable,
+ * else that in the address of the variable. An empty variable counts as absent. */
 static int read_server(struct redis_options *o) {
     const char *url = getenv("SVMSTREAM_REDIS"), *password = getenv("SVMSTREAM_REDIS_PASSWORD");
     const bool environment = !o->redis && url && *url;
     svs_error err;
     const char *text = o->redis ? o->redis : environment ? url : "redis://localhost:6379";
+    /* A password in the address is accepted from the environment alone: a command line is visible to every
+     * user. */
     if (redis_url_read(&o->url, text, environment, &err) != SVS_OK)
         return redis_options_wrong("%s%s", environment ? "SVMSTREAM_REDIS: " : "--redis: ", err.text);
+    /* A file that is named wins. The variable then has no effect, so an old one in the environment does no
+     * harm. */
     if (o->password_file) {
         const svs_code code = redis_url_password(&o->url, o->password_file, &err);
         if (code == SVS_SETTING)
             return redis_options_wrong("%s", err.text);
+        /* The words were right and the file is not there: that is no mistake in the usage. */
         if (code != SVS_OK)
             redis_log("%s", err.text);
         return code == SVS_OK ? 0 : 1;
@@ -185,6 +208,7 @@ static int read_server(struct redis_options *o) {
         return redis_options_wrong("SVMSTREAM_REDIS_PASSWORD is too long");
     if (password && *password)
         strcpy(o->url.password, password);
+    /* Last, when all places of a password have been asked. */
     if (o->url.user[0] && !o->url.password[0])
         return redis_options_wrong(
             "the address names the user %s, and there is no password: --password-file FILE, or "
@@ -193,7 +217,8 @@ static int read_server(struct redis_options *o) {
     return 0;
 }
 
-/* A stream's name is part of keys and topics. */
+/* A stream's name is part of keys and topics. The rule is that of the process, asked before a key is made. A
+ * longer name would be truncated in the keys (redis_names_make), and two streams would share them. */
 static int read_stream(const struct redis_options *o) {
     svs_error err;
     struct svi_settings s;
@@ -203,6 +228,7 @@ static int read_stream(const struct redis_options *o) {
     return 0;
 }
 
+/* The worker calls this once Redis has answered how many partitions there are. */
 int redis_options_partitions(const struct redis_options *o, int count, bool *wanted) {
     const char *at = o->partitions;
     char *end;
@@ -213,6 +239,8 @@ int redis_options_partitions(const struct redis_options *o, int count, bool *wan
         const long last = range ? strtol(second, &end, 10) : first;
         if (end == at || (range && end == second) || first < 0 || last < first || (*end && *end != ','))
             return redis_options_wrong("--partitions %s: numbers and ranges, as in 0-3,7", o->partitions);
+        /* Before the marks are set: `wanted` has `count` places. A number too large for strtol is also found
+         * here, as it is then the largest one. */
         if (last >= count)
             return redis_options_wrong("--partitions %s: stream %s has the partitions 0 to %d", o->partitions,
                                        o->stream, count - 1);
@@ -223,6 +251,7 @@ int redis_options_partitions(const struct redis_options *o, int count, bool *wan
     return 0;
 }
 
+/* What a single row cannot check. The server comes last: it alone reads a file and holds a secret. */
 static int options_complete(struct redis_options *o) {
     if (o->command == REDIS_COMMAND_FEED && o->paths == 0)
         return redis_options_wrong("feed needs a FILE; - is standard input");
@@ -235,8 +264,10 @@ static int options_complete(struct redis_options *o) {
 }
 
 int redis_options_read(struct redis_options *o, int argc, char *const *argv, bool *done) {
-    static const char *const words[] = {"run", "feed", "sums", "status"}; /* of enum redis_command */
+    /* In the order of enum redis_command, which the functions in main.c have too. */
+    static const char *const words[] = {"run", "feed", "sums", "status"};
     int end = 1;
+    /* Set before anything can fail: the caller clears `o` in any case. */
     *done = false;
     *o = (struct redis_options){.stream = "default",
                                 .timeout = 10,
@@ -247,21 +278,25 @@ int redis_options_read(struct redis_options *o, int argc, char *const *argv, boo
                                 .batch = FEED_ENTRY_BATCH};
     svi_settings_default(&o->settings);
     o->path = redis_need((size_t)argc, sizeof *o->path);
+    /* A first word that is an option belongs to the worker: `svmstream-redis --stream x` needs no `run`. */
     bool chosen = false;
     for (int i = 0; argc > 1 && i < 4 && !chosen; i++)
         if ((chosen = strcmp(argv[1], words[i]) == 0))
             o->command = (enum redis_command)i;
     if (argc > 1 && !chosen && argv[1][0] != '-')
         return redis_options_wrong("%.80s is no command: run, feed, sums or status", argv[1]);
+    /* Only a worker starts processes, so only for it does `--` end our options. */
     const struct adapter_command c = options_command(o->command);
     while (end < argc && (o->command != REDIS_COMMAND_WORKER || strcmp(argv[end], "--") != 0))
         end++;
     o->arguments = (const char *const *)argv + end + (end < argc);
     o->argument_count = end < argc ? argc - end - 1 : 0;
+    /* The parser skips its first word: the command stands where the name of the program would. */
     const int code = adapter_options_read(&c, o, end - chosen, argv + chosen, done);
     return code || *done ? code : options_complete(o);
 }
 
+/* The password is overwritten first; the settings own no memory. */
 void redis_options_clear(struct redis_options *o) {
     redis_url_wipe(&o->url);
     svi_free(o->path);

@@ -6,8 +6,12 @@
  * the log below the place of the checkpoint. So there is a whole checkpoint at any moment, and the log keeps
  * everything after it. A write is one step of Redis each, with the fence.
  *
+ * Fetching: redis_part_fetch, state_meta, state_piece for each piece, state_start. Saving: redis_part_save,
+ * redis_part_saved, state_next_piece for each piece, state_store, state_stored. Read them in this order. Both
+ * rely on redis_part_leave: it forgets all answers, so none arrives for a partition that is no longer ours.
+ *
  * The events of the samples in a checkpoint are given to Redis before its pieces, in the same lane: what is
- * stored is behind what is published. */
+ * published is never less than what is stored. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -32,6 +36,7 @@ static void state_ask_piece(struct redis_part *p);
 void redis_part_state_clear(struct redis_part *p) {
     if (p->save.file)
         fclose(p->save.file);
+    /* The fetched file was for one start of the process; the next start fetches again. */
     if (p->checkpoint[0])
         unlink(p->checkpoint);
     p->checkpoint[0] = 0;
@@ -50,6 +55,8 @@ static void state_start(struct redis_part *p) {
     svs_error err;
     int n = 0;
     snprintf(part, sizeof part, "%.*s-%d", REDIS_NAME_BYTES, s->stream, p->number);
+    /* Ours come after the user's and win: stream and part must be those of the keys. The fifth place is the
+     * NULL at the end. */
     for (; n < s->argument_count; n++)
         words[n] = s->arguments[n];
     words[n++] = "--stream";
@@ -67,12 +74,13 @@ static void state_start(struct redis_part *p) {
                                         .calls = &calls,
                                         .user = p};
     p->child = partition_child_new(&o, &err);
-    svi_free(words);
+    svi_free(words); /* it has copied them */
     if (!p->child) {
         redis_log("partition %d: its process cannot be started: %s", p->number, err.text);
         redis_part_leave(p, RETRY);
         return;
     }
+    /* An end that was asked for while pieces arrived stays asked for. */
     p->state = p->state == REDIS_PART_CLOSING ? REDIS_PART_CLOSING : REDIS_PART_RUNNING;
     p->save.due = svi_monotonic() + s->save;
     redis_part_read_begin(p);
@@ -80,6 +88,8 @@ static void state_start(struct redis_part *p) {
               p->save.stored[0] ? p->save.stored : "the beginning of the log");
 }
 
+/* Nothing is begun in its place: the log below the checkpoint may be trimmed, and what was learned of it
+ * would be lost. A person decides. */
 static void state_unusable(struct redis_part *p, const char *why) {
     redis_log(
         "partition %d: the checkpoint in %s cannot be used: %s. Remove the key to begin without one, or "
@@ -103,10 +113,11 @@ static void state_piece(void *user, const redisReply *reply) {
         state_unusable(p, strerror(errno));
         return;
     }
+    /* The size is counted down to 0. The number of pieces alone would not show one that is too short. */
     s->size -= (int64_t)reply->len;
     if (++s->piece < s->pieces)
         state_ask_piece(p);
-    else if (fclose(s->file) != 0 || s->size != 0) {
+    else if (fclose(s->file) != 0 || s->size != 0) { /* the last bytes meet a full disk only here */
         s->file = NULL;
         state_unusable(p, s->size != 0 ? "its size is wrong" : strerror(errno));
     } else {
@@ -115,6 +126,8 @@ static void state_piece(void *user, const redisReply *reply) {
     }
 }
 
+/* Only the owner writes these keys, and the fence keeps earlier owners from it: pieces that arrive one by one
+ * still belong to the fields that were read before. */
 static void state_ask_piece(struct redis_part *p) {
     const char *key = p->names.key[p->save.stored_side[0] == 'a' ? REDIS_KEY_STATE_A : REDIS_KEY_STATE_B];
     char piece[24];
@@ -123,7 +136,8 @@ static void state_ask_piece(struct redis_part *p) {
     redis_client_send(p->shared->client, REDIS_LANE_WRITE, key, words, 3, state_piece, p);
 }
 
-/* Redis has lost the checkpoint that it had (a restart without its data, FLUSHALL), and the lease with it. */
+/* Redis has lost the checkpoint that it had (a restart without its data, FLUSHALL), and the lease with it.
+ * `reached` shows it: redis_part_leave keeps that place. */
 static void state_removed(struct redis_part *p) {
     char where[160];
     const char *number = strchr(p->reached, ' ');
@@ -143,7 +157,8 @@ static void state_meta(void *user, const redisReply *reply) {
     }
     for (int i = 0; i < FIELD_COUNT; i++)
         value[i] = reply->element[i]->type == REDIS_REPLY_STRING ? reply->element[i]->str : NULL;
-    if (!value[0] && !value[3]) { /* no checkpoint yet */
+    /* Both absent: no checkpoint. One absent: a damaged one, which must not pass for none. */
+    if (!value[0] && !value[3]) {
         if (p->reached[0])
             state_removed(p);
         state_start(p);
@@ -173,9 +188,10 @@ void redis_part_fetch(struct redis_part *p) {
     static const char *const fields[] = {FIELDS};
     const char *key = p->names.key[REDIS_KEY_STATE];
     struct redis_word words[2 + FIELD_COUNT] = {redis_text("HMGET"), redis_text(key)};
-    redis_part_state_clear(p);
+    redis_part_state_clear(p); /* stored_next is -1 again until state_meta knows better */
     for (int i = 0; i < FIELD_COUNT; i++)
         words[2 + i] = redis_text(fields[i]);
+    /* The script STORE writes these fields in one step, and HMGET reads them in one. */
     p->state = REDIS_PART_FETCHING;
     redis_client_send(p->shared->client, REDIS_LANE_WRITE, key, words, 2 + FIELD_COUNT, state_meta, p);
 }
@@ -183,6 +199,7 @@ void redis_part_fetch(struct redis_part *p) {
 /* ---- saving */
 
 bool redis_part_save(struct redis_part *p) {
+    /* A quiet partition writes nothing: its stored checkpoint holds all that it has learned. */
     if (partition_child_next(p->child) <= p->save.stored_next)
         return false;
     p->save.begun = true;
@@ -190,6 +207,7 @@ bool redis_part_save(struct redis_part *p) {
     return true;
 }
 
+/* However a save ends, the file is closed and the next one is due after the whole interval. */
 static void state_end(struct redis_part *p, bool good) {
     struct redis_part_saving *s = &p->save;
     s->failed = !good;
@@ -205,6 +223,8 @@ static void state_stored(void *user, const redisReply *reply) {
     struct redis_part_saving *s = &p->save;
     if (redis_part_lost(p, reply))
         return;
+    /* The script answers with a text where pieces are missing. The stored checkpoint is then untouched, and
+     * its side stays the one that is not written. */
     state_end(p, reply->type == REDIS_REPLY_INTEGER);
     if (reply->type != REDIS_REPLY_INTEGER) {
         redis_log("partition %d: the checkpoint did not arrive whole at Redis; the next one follows",
@@ -215,7 +235,7 @@ static void state_stored(void *user, const redisReply *reply) {
     s->stored_next = s->next;
     strcpy(s->stored_side, s->side);
     strcpy(p->reached, s->at);
-    p->errors = 0;
+    p->errors = 0; /* pauses after errors begin with the shortest again */
     p->shared->checkpoints++;
 }
 
@@ -231,6 +251,7 @@ static void state_store(struct redis_part *p) {
     snprintf(size, sizeof size, "%" PRId64, s->size);
     snprintf(next, sizeof next, "%" PRId64, s->next);
     snprintf(epoch, sizeof epoch, "%" PRIu64, s->epoch);
+    /* The id is the first word of the place; an empty one tells the script to trim nothing. */
     snprintf(id, sizeof id, "%.*s", p->shared->trim ? (int)strcspn(s->at, " ") : 0, s->at);
     const struct redis_word words[] = {redis_text(s->side), redis_text(pieces), redis_text(size),
                                        redis_text(s->at),   redis_text(next),   redis_text(s->hash),
@@ -256,6 +277,7 @@ static void state_next_piece(struct redis_part *p) {
         state_store(p);
         return;
     }
+    /* The script removes the side with piece 0, so pieces of an attempt that failed are not counted. */
     char *bytes = redis_need(1, PIECE), number[24];
     const size_t n = fread(bytes, 1, PIECE, s->file);
     snprintf(number, sizeof number, "%" PRId64, s->piece);
@@ -265,18 +287,20 @@ static void state_next_piece(struct redis_part *p) {
     } else
         redis_part_script(p, REDIS_LANE_WRITE, REDIS_PIECE, keys, 1,
                           (struct redis_word[]){redis_text(number), redis_bytes(bytes, n)}, 2, state_written);
-    svi_free(bytes);
+    svi_free(bytes); /* the request has a copy */
 }
 
 void redis_part_saved(void *part, const struct partition_saved *saved, const char *why) {
     struct redis_part *p = part;
     struct redis_part_saving *s = &p->save;
+    /* All events of these samples have arrived by now; those still collected go into the lane first. */
     redis_part_out_flush(p);
     if (!saved) {
         redis_log_few(++p->refusals, "partition %d: no checkpoint: %s", p->number, why);
         state_end(p, false);
         return;
     }
+    /* The path is valid until the next save, and `begun` permits none until the last piece is written. */
     s->file = fopen(saved->path, "rbe");
     if (!s->file || fseeko(s->file, 0, SEEK_END) != 0 || (s->size = ftello(s->file)) <= 0 ||
         fseeko(s->file, 0, SEEK_SET) != 0) {
@@ -285,6 +309,7 @@ void redis_part_saved(void *part, const struct partition_saved *saved, const cha
         state_end(p, false);
         return;
     }
+    /* The other side, so that the stored checkpoint stays whole until the last step; without one it is a. */
     s->piece = 0;
     s->pieces = (s->size + (int64_t)PIECE - 1) / (int64_t)PIECE;
     strcpy(s->side, s->stored_side[0] == 'a' ? "b" : "a");
