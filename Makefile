@@ -92,14 +92,16 @@ $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(ISA) -MMD -MP -c $< -o $@
 
-# The pages of the manual: the guide first, then by name; each is compiled into the program and makes a man page of section 7.
-PAGES  := $(sort $(wildcard src/manual/*.md))
+# The pages of the manual: those by task in this order, then the reference by name; each is compiled into the program and makes a
+# man page of section 7.
+TASKS  := $(patsubst %,src/manual/%.md,log sensor fleet producer operate)
+PAGES  := $(TASKS) $(filter-out $(TASKS),$(sort $(wildcard src/manual/*.md)))
 TOPICS := $(PAGES:src/manual/%.md=%)
 MAN7    = $(TOPICS:%=$(BUILD)/man/svmstream-%.7)
 
 $(BUILD)/obj/cli/pages.c: src/manual/embed $(PAGES)
 	@mkdir -p $(@D)
-	$(call say,GEN,$@)src/manual/embed $(filter %/guide.md,$(PAGES)) $(filter-out %/guide.md,$(PAGES)) > $@
+	$(call say,GEN,$@)src/manual/embed $(TASKS) -- $(filter-out $(TASKS),$(PAGES)) > $@
 
 $(BUILD)/obj/cli/pages.o: $(BUILD)/obj/cli/pages.c
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c $< -o $@

@@ -139,6 +139,21 @@ void cli_write_help(FILE *to, const struct cli_command *command) {
     write_settings(to, command, "--", write_entry);
 }
 
+/* The pages by task, or those of the reference. */
+static void write_topics(FILE *to, bool task, const char *heading) {
+    fputs(heading, to);
+    for (const struct svi_manual_page *p = svi_manual_pages; p->topic; p++) {
+        char text[128];
+        int length;
+        if (p->task != task)
+            continue;
+        /* The summary lies inside the page, so it has a length and no NUL. */
+        const char *summary = svi_manual_summary(p, &length);
+        snprintf(text, sizeof text, "%.*s", length, summary);
+        write_entry(to, p->topic, text);
+    }
+}
+
 void cli_write_overview(FILE *to, const struct cli_command *const *all) {
     fputs(
         "Usage: svmstream COMMAND [options]\n\n"
@@ -147,15 +162,8 @@ void cli_write_overview(FILE *to, const struct cli_command *const *all) {
     for (const struct cli_command *const *c = all; *c; c++)
         if (!(*c)->hidden)
             write_entry(to, (*c)->name, (*c)->text);
-    fputs("\nTopics of the manual (svmstream help TOPIC):\n", to);
-    for (const struct svi_manual_page *p = svi_manual_pages; p->topic; p++) {
-        char text[128];
-        int length;
-        /* The summary lies inside the page, so it has a length and no NUL. */
-        const char *summary = svi_manual_summary(p, &length);
-        snprintf(text, sizeof text, "%.*s", length, summary);
-        write_entry(to, p->topic, text);
-    }
+    write_topics(to, true, "\nTasks (svmstream help TOPIC):\n");
+    write_topics(to, false, "\nReference (svmstream help TOPIC):\n");
     fputs("\nOptions of every command:\n", to);
     write_options(to, cli_common_options, write_entry);
     write_entry(to, "--KEY VALUE", "any setting, as listed by `svmstream config default`");

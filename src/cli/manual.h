@@ -10,13 +10,15 @@
 #ifndef SVI_MANUAL_H
 #define SVI_MANUAL_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct svi_manual_page {
     const char *topic, *text;
+    bool task; /* a page by task; the others are reference */
 };
 
-/* All pages, in the order of the list of topics; ends in a row without topic. Generated from src/manual. */
+/* All pages, in the order of the list of topics, those by task first; ends in a row without topic. Generated from src/manual. */
 extern const struct svi_manual_page svi_manual_pages[];
 
 /* The page of a topic, or NULL. */

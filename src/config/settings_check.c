@@ -181,7 +181,7 @@ static int64_t settings_keys_fit(int64_t limit) {
 /* Sets the defaults of a stream with keys: its many models are small by default. The order matters:
  * keys.quota follows keys.max, key.shared follows the method, and key.prior follows both. Given values stay,
  * also those that a file states as defaults. The manual lists these defaults (src/manual/settings.md,
- * fleet.md). */
+ * keys.md). */
 static void settings_settle_keys(struct svi_settings *s) {
     if (!svi_settings_given(s, svi_settings_row("keys.max")))
         s->keys_max = settings_keys_fit(s->keys_max);
