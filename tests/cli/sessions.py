@@ -4,6 +4,9 @@ A block ```console holds commands after `$ ` and what they print. In the output 
 is alone. A command that ends in & runs in the background; the lines below it are waited for. A block after `<!-- file: NAME -->` is written to
 that file first. All blocks of a page are one shell in one new directory, in which `examples` and `build` are those of the project. The default
 addresses are replaced by free ports on the way in and back on the way out, so that two pages can run at the same time.
+
+After `<!-- numbers vary -->` a block shows what a run has really printed: numbers in it stand for any numbers, and the width of a gap in a line
+does not count. Everything else is compared.
 """
 import os
 import random
@@ -50,9 +53,9 @@ def text_of(path):
 
 
 def blocks(text):
-    """(kind, name of the file or None, content) of each fenced block."""
-    found = re.findall(r"(?:<!-- file: (\S+) -->\n)?^```(\w*)\n(.*?)^```$", text, re.S | re.M)
-    return [(kind, name or None, content) for name, kind, content in found]
+    """(kind, name of the file or None, whether numbers vary, content) of each fenced block."""
+    found = re.findall(r"(?:<!-- (?:file: (\S+)|(numbers vary)) -->\n)?^```(\w*)\n(.*?)^```$", text, re.S | re.M)
+    return [(kind, name or None, bool(vary), content) for name, vary, kind, content in found]
 
 
 def commands(content):
@@ -66,11 +69,18 @@ def commands(content):
     return result
 
 
-def pattern_of(expected):
-    lines = []
-    for line in expected.splitlines():
-        lines.append(r"(?:.*\n)*" if line == "..." else re.escape(line).replace(re.escape("..."), ".*") + r"\n")
-    return re.compile("".join(lines))
+NUMBER = r"[+-]?\d+(?:[.,:]\d+)*(?:e[+-]?\d+)?"
+
+
+def line_pattern(line, vary):
+    if not vary:
+        return re.escape(line).replace(re.escape("..."), ".*")
+    parts = re.split(r"((?<!\w)%s| +)" % NUMBER, line)  # every second one is a number or a gap
+    return "".join(re.escape(p) if i % 2 == 0 else " +" if p.isspace() else NUMBER for i, p in enumerate(parts))
+
+
+def pattern_of(expected, vary=False):
+    return re.compile("".join(r"(?:.*\n)*" if line == "..." else line_pattern(line, vary) + r"\n" for line in expected.splitlines()))
 
 
 def free_ports(count):
@@ -137,8 +147,8 @@ class Session:
         text = got.decode("utf-8", "replace")[:-len(END) - 2]
         return text if text.endswith("\n") or not text else text + "\n"
 
-    def background(self, command, expected):
-        """Starts it; returns what it printed as soon as that is as expected, or when time is up."""
+    def background(self, command, pattern):
+        """Starts it; returns what it printed as soon as that is as the pattern says, or when time is up."""
         self.logs += 1
         log = os.path.join(self.folder, ".log%d" % self.logs)
         self.run("%s 2>%s &" % (command, log) if ">" in command else "%s >%s 2>&1 &" % (command, log))
@@ -147,15 +157,15 @@ class Session:
         end = time.monotonic() + PATIENCE
         while True:
             got = self.outward(text_of(log)) if os.path.exists(log) else ""
-            if pattern_of(expected).match(got) or time.monotonic() > end:
+            if pattern.match(got) or time.monotonic() > end:
                 return got
             select.select([], [], [], 0.02)  # between two looks at the condition
 
-    def foreground(self, command, expected):
+    def foreground(self, command, pattern):
         end = time.monotonic() + PATIENCE
         while True:
             got = self.outward(self.run(command))
-            if not command.startswith(REPEATED) or pattern_of(expected).fullmatch(got) or time.monotonic() > end:
+            if not command.startswith(REPEATED) or pattern.fullmatch(got) or time.monotonic() > end:
                 break
             select.select([], [], [], 0.05)
         if "ctl stop" in command or command.startswith("kill"):
@@ -163,13 +173,13 @@ class Session:
             return got if code == "0" or "kill -9" in command else got + "exit code " + code
         return got
 
-    def step(self, command, expected):
+    def step(self, command, pattern):
         inside = self.inward(command)
         if inside.endswith("&"):
-            got = self.background(inside[:-1].strip(), expected)
-            return bool(pattern_of(expected).match(got)), got
-        got = self.foreground(inside, expected)
-        return bool(pattern_of(expected).fullmatch(got)), got
+            got = self.background(inside[:-1].strip(), pattern)
+            return bool(pattern.match(got)), got
+        got = self.foreground(inside, pattern)
+        return bool(pattern.fullmatch(got)), got
 
 
 def run_page(name, text):
@@ -178,12 +188,12 @@ def run_page(name, text):
     with tempfile.TemporaryDirectory() as folder:
         session = Session(folder)
         try:
-            for kind, file, content in blocks(text):
+            for kind, file, vary, content in blocks(text):
                 if file:
                     with open(os.path.join(folder, file), "w", encoding="utf-8") as f:
                         f.write(session.inward(content))
                 for command, expected in commands(content) if kind == "console" else []:
-                    good, got = session.step(command, expected)
+                    good, got = session.step(command, pattern_of(expected, vary))
                     check(good, "%s: %s" % (name, command), "expected", *expected.splitlines(), "got", *got.splitlines()[-30:])
         except TimeoutError as e:
             check(False, "%s: %s" % (name, e))
