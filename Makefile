@@ -52,6 +52,8 @@ ADAPTER_OBJ := $(patsubst %,$(BUILD)/obj/adapters/common/adapter_%.o,options log
 # Adapters of a log run the program for each partition, and read files; their libraries may be absent.
 LOG_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/adapter_options.c %/adapter_log.c,$(wildcard adapters/common/*.c)))
 LIB_A    = $(BUILD)/libsvmstream.a
+# Examples and tests need not be linked again because a commit has another version.
+LIB_FIXED = $(filter-out $(VERSION_OBJ),$(LIB_OBJ)) | $(LIB_A)
 LIB_SO   = $(BUILD)/libsvmstream.so.$(VERSION)
 
 # One short line for each step; `make V=1` shows the commands.
@@ -80,13 +82,17 @@ $(addprefix $(BUILD)/obj/src/,$(addprefix alerts/,forecast.o sensors.o deviation
     $(addprefix novelty/,similarity.o range.o) quality/drift.o wire/packed.o \
     bank/fourier_ridge.o): ISA = -O3
 
-# The commit that --version names, "+" behind it where sources differ from it; none outside of a repository.
-COMMIT := $(if $(wildcard .git),$(shell git describe --always --abbrev=7 --exclude='*' --dirty=+ 2>/dev/null && git log -1 --format=%cs))
-$(BUILD)/obj/src/cli/main.o: ISA = $(if $(COMMIT),-DSVI_COMMIT='" ($(COMMIT))"')
-$(BUILD)/obj/src/cli/main.o: $(BUILD)/obj/commit
-$(BUILD)/obj/commit: always
+# What --version prints: the release, or the commit after it. One object has it: the others are the same at each commit.
+TREE_VERSION := $(or $(shell src/base/tree_version $(VERSION) 2>/dev/null),$(VERSION))
+VERSION_OBJ   = $(BUILD)/obj/src/base/version.o
+$(VERSION_OBJ): ISA = -DSVI_TREE_VERSION='"$(TREE_VERSION)"'
+$(VERSION_OBJ): $(BUILD)/obj/version
+$(BUILD)/obj/version: always
 	@mkdir -p $(@D)
-	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
+	@echo '$(TREE_VERSION)' | cmp -s - $@ || echo '$(TREE_VERSION)' > $@
+
+version: ## print the version of this tree
+	@echo '$(TREE_VERSION)'
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -189,7 +195,7 @@ EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c)
 
 examples: $(EXAMPLES) ## the C programs of examples/
 
-$(BUILD)/examples/%: examples/%.c $(LIB_A)
+$(BUILD)/examples/%: examples/%.c $(LIB_FIXED)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) -Iinclude -std=c11 $(WARN) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d $< $(LIB_A) -lzmq $(LDLIBS_LIB) -o $@
 
@@ -243,6 +249,6 @@ clean: ## removes all build folders
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile $(RULES) | expand -t 20
 
-.PHONY: always all libs python library-files library-flags deps deps-bench demo examples format install uninstall clean help
+.PHONY: always version all libs python library-files library-flags deps deps-bench demo examples format install uninstall clean help
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(LOG_OBJ:.o=.d) $(REDIS_OBJ:.o=.d) $(KAFKA_OBJ:.o=.d) $(ADAPTER_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)

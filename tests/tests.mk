@@ -34,7 +34,7 @@ PEER      = $(if $(findstring test_lpsvm,$@),-lglpk)$(if $(findstring test_fosvm
 
 $(TEST_A): $(TEST_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
-$(BUILD)/tests/%: tests/%.c $(TEST_A) $(LIB_A)
+$(BUILD)/tests/%: tests/%.c $(TEST_A) $(LIB_FIXED)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(TEST_O) $(LDFLAGS) $(TEST_LD) -MMD -MP -MF $@.d $< $(TEST_A) $(LIB_A) $(WRAP) $(LDLIBS_ALL) $(PEER) -lcmocka -ljansson -lgnutls -lsqlite3 -o $@
 
@@ -119,7 +119,7 @@ tsan: deps ## the tests that have threads under ThreadSanitizer, in build-tsan
 
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(TEST_A) $(LIB_A)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(TEST_A) $(LIB_FIXED)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(TEST_LD) -fsanitize=fuzzer -MMD -MP -MF $@.d $< $(TEST_A) $(LIB_A) $(LDLIBS_ALL) -lgnutls -lsqlite3 -o $@
 

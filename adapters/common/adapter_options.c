@@ -132,7 +132,7 @@ int adapter_options_read(const struct adapter_command *c, void *options, int arg
         if (help)
             adapter_options_help(c);
         else if (strcmp(argv[i], "--version") == 0)
-            printf("%s " SVS_VERSION "\n", c->program);
+            printf("%s %s\n", c->program, svs_version());
         if (help || strcmp(argv[i], "--version") == 0) {
             *done = true;
             return 0;

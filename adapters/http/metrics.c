@@ -62,7 +62,7 @@ static void metrics_adapter(struct http_exposition *x, const struct http_tally *
     };
     static const struct http_family build =
         ADAPTER("build", NULL, HTTP_INFO, "Version of the adapter that serves these metrics");
-    const struct http_label version = {"version", SVS_VERSION};
+    const struct http_label version = {"version", svs_version()};
     http_exposition_family(x, &build);
     http_exposition_sample(x, &version, 1, 1);
     metrics_requests(x, t);

@@ -172,7 +172,7 @@ static bool posted_is_old(struct exchange *x, const struct http_stream *s) {
     http_exchange_problem(x, 409, "not_supported",
                           "%s runs an older svmstream, which does not know {op: message}: nothing was sent. "
                           "Restart it with this version (%s), or send rows by svmstream feed",
-                          s->name, SVS_VERSION);
+                          s->name, svs_version());
     return true;
 }
 

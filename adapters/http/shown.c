@@ -101,7 +101,7 @@ void http_shown_streams(struct exchange *x, struct http_app *app) {
     http_history_state(app->history, &history);
     svi_pack_begin(&p, &out);
     const struct svi_open_map map = svi_pack_open(&p);
-    svi_put_text(&p, "version", SVS_VERSION);
+    svi_put_text(&p, "version", svs_version());
     svi_put_array(&p, "streams", (size_t)count);
     for (int i = 0; i < count; i++) {
         const struct http_stream *s = http_streams_at(app->streams, i);

@@ -220,7 +220,7 @@ int kafka_options_read(struct kafka_options *o, int argc, char **argv, bool *don
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return kafka_options_overview(), argc > 1 ? 0 : 2;
     if (strcmp(word, "--version") == 0)
-        return printf(PROGRAM " " SVS_VERSION " (librdkafka %s)\n", rd_kafka_version_str()), 0;
+        return printf(PROGRAM " %s (librdkafka %s)\n", svs_version(), rd_kafka_version_str()), 0;
     int c = 0;
     while (c < COUNT_OF(commands) && strcmp(word, commands[c].word) != 0)
         c++;

@@ -22,13 +22,15 @@
 #include "svmstream/train.h"
 #include "svmstream/value.h"
 
+/* The version of the last release, which is also that of the kept states' program. */
 #define SVS_VERSION "0.1.0"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The version of the linked library, in the form of SVS_VERSION. */
+/* The version of the linked library: SVS_VERSION at the commit of the release, and in a build without git.
+ * Later commits add theirs: "0.1.0+1a2b3c4", with ".dirty" where sources differ from the commit. */
 SVS_API const char *svs_version(void);
 
 #ifdef __cplusplus

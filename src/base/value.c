@@ -5,11 +5,6 @@
 
 #include "base/decimal.h"
 #include "base/fail.h"
-#include "svmstream/svmstream.h"
-
-const char *svs_version(void) {
-    return SVS_VERSION;
-}
 
 svs_value svs_none(void) {
     return (svs_value){.kind = SVS_NONE};

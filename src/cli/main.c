@@ -14,13 +14,8 @@
 
 static const struct cli_command *const commands[] = {CLI_COMMANDS(CLI_COMMAND_ROW) NULL};
 
-/* The commit and its date, from the Makefile. */
-#ifndef SVI_COMMIT
-#define SVI_COMMIT ""
-#endif
-
 static int show_version(void) {
-    printf("svmstream %s%s\n", svs_version(), SVI_COMMIT);
+    printf("svmstream %s\n", svs_version());
     return CLI_OK;
 }
 

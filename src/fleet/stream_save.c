@@ -63,7 +63,7 @@ svs_code svi_stream_save_part(svi_stream *s, bool late, struct svi_checkpoint *c
 
 svs_code svi_stream_save_early(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {
     struct svi_engine *root = svi_stream_settle(s);
-    snprintf(c->program, sizeof c->program, "%s", svs_version());
+    snprintf(c->program, sizeof c->program, "%s", SVS_VERSION);
     snprintf(c->isa, sizeof c->isa, "%s", svi_kernels_get(SVS_ISA_BEST)->name);
     snprintf(c->stream, sizeof c->stream, "%s", root->s->stream);
     c->epoch = s->epoch;

@@ -41,7 +41,7 @@ static svs_code save_header(const svs_stream *s, struct svi_bytes *out) {
     svi_pack_map(&p, SAVE_PAIRS);
     svi_put_text(&p, "format", SAVE_FORMAT);
     svi_put_uint(&p, "v", SVI_STATE_LAYOUT);
-    svi_put_text(&p, "program", svs_version());
+    svi_put_text(&p, "program", SVS_VERSION);
     svi_put_real(&p, "interval", s->interval);
     svi_put_real(&p, "latest", s->latest);
     svi_put_int(&p, "taken", s->taken);
@@ -158,7 +158,7 @@ static svs_setting *save_read_given(const uint8_t *at, const uint8_t *end, int *
 
 /* The state was made by kernels with other rounding, or by another program: the model is computed again. */
 static void save_rebuild(svs_stream *s, const struct svi_checkpoint *c) {
-    if (strcmp(c->program, svs_version()) != 0 || strcmp(c->isa, svi_kernels_get(SVS_ISA_BEST)->name) != 0)
+    if (strcmp(c->program, SVS_VERSION) != 0 || strcmp(c->isa, svi_kernels_get(SVS_ISA_BEST)->name) != 0)
         svi_stream_rebuild(s->stream);
 }
 

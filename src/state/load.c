@@ -59,7 +59,7 @@ static svs_code load_checkpoint(struct svi_load *l, const struct svi_state_dir *
         return load_failure(code, err);
     if (!(l->then = svi_stream_then(stream, c, err)))
         return err->code;
-    if (strcmp(c->program, svs_version()) != 0 || strcmp(c->isa, svi_kernels_get(SVS_ISA_BEST)->name) != 0)
+    if (strcmp(c->program, SVS_VERSION) != 0 || strcmp(c->isa, svi_kernels_get(SVS_ISA_BEST)->name) != 0)
         svi_stream_rebuild(l->then);
     return SVS_OK;
 }

@@ -62,7 +62,7 @@ static void recovery_check_model(struct recovering *w) {
     struct svi_recovery *r = w->r;
     const char *isa = svi_kernels_get(SVS_ISA_BEST)->name;
     r->residual = svi_engine_residual(svi_stream_root(r->stream));
-    r->rebuilt = strcmp(c->program, svs_version()) != 0 || strcmp(c->isa, isa) != 0;
+    r->rebuilt = strcmp(c->program, SVS_VERSION) != 0 || strcmp(c->isa, isa) != 0;
     if (r->rebuilt)
         svi_stream_rebuild(r->stream);
     if (r->rebuilt && w->o->log)

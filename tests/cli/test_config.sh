@@ -35,7 +35,7 @@ expect 2 err 'Usage: svmstream COMMAND' 'without a command: usage on stderr, exi
 expect 0 out 'Usage: svmstream COMMAND' '--help' -- --help
 expect 0 out '^  config ' '-h lists the commands' -- -h
 for word in --version -V version; do
-    expect 0 out '^svmstream [0-9]*\.[0-9]*\.[0-9]*\( ([0-9a-f]*+* [0-9-]*)\)*$' "$word" -- $word
+    expect 0 out '^svmstream [0-9]*\.[0-9]*\.[0-9]*\(+[0-9a-f]*\(\.dirty\)*\)*$' "$word" -- $word
 done
 expect 0 out '^svmstream [0-9]' 'COMMAND --version' -- config --version
 expect 2 err "unknown command 'confg', the nearest known one is 'config'" 'a misspelt command' -- confg

@@ -96,7 +96,7 @@ def built_with():
     """What the bits depend on apart from the program's own source: machine, C library, OpenBLAS; and its version."""
     linked = subprocess.run(["ldd", PROGRAM], stdout=subprocess.PIPE, check=True).stdout.decode()
     found = re.findall(r"(/\S*/(?:libopenblas|libm|libc)\.so\S*)", linked)
-    version = command("--version")[1].split()[-1]
+    version = command("--version")[1].split()[-1].partition("+")[0]  # of the release: kept states name that
     comment = subprocess.run(["readelf", "-p", ".comment", PROGRAM], stdout=subprocess.PIPE, check=True).stdout.decode()
     return {"machine": os.uname().machine, "libc": os.confstr("CS_GNU_LIBC_VERSION"),
             "openblas": [os.path.basename(os.path.realpath(f)) for f in found if "openblas" in f], "version": version,

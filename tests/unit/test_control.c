@@ -41,7 +41,7 @@ static void test_status(void **unused) {
     assert_int_equal(number(status, "waiting"), 1);
     assert_int_equal(number(status, "model_version"), (double)number(f.last[SVI_TOPIC_SCORE], "model"));
     assert_true(number(status, "uptime") == 12.5);
-    assert_string_equal(text_of(status, "version"), SVS_VERSION);
+    assert_string_equal(text_of(status, "version"), svs_version());
     assert_int_equal(number(status, "epoch"), 77);
     assert_true(number(status, "accuracy") >= 0);
     assert_true(json_is_null(json_object_get(status, "rate"))); /* not known yet */
