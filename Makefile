@@ -3,7 +3,7 @@ ifeq ($(origin CC),default)
 CC = gcc
 endif
 BUILD   ?= build
-DATA    ?= ../shared/data
+DATA    ?= data
 PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)

@@ -18,7 +18,7 @@ import svmstream
 from svmstream import datasets
 
 here = os.path.dirname(os.path.abspath(globals().get("__file__", "examples/notebook.py")))
-elec2 = os.path.join(os.environ.get("DATA", os.path.join(here, "../../shared/data")), "elec2.csv.gz")
+elec2 = os.path.join(os.environ.get("DATA", os.path.join(here, "../data")), "elec2.csv.gz")
 path = next((p for p in [*sys.argv[1:], elec2] if p.endswith(".csv.gz") and os.path.exists(p)),
             os.path.join(here, "weather.csv.gz"))
 name = os.path.basename(path).split(".")[0]

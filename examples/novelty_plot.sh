@@ -5,11 +5,12 @@
 #
 #   examples/novelty_plot.sh [PICTURE]     PICTURE.svg or .png, default machine.svg in the working directory
 #
-# The data is not part of this project: DATA names the folder that holds nab_machine_temperature_system_failure.csv.gz.
+# The data is not part of this project: DATA (default data) names the folder with nab_machine_temperature_system_failure.csv.gz;
+# `make data` says where it is from.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 svmstream=${SVMSTREAM:-$here/../build/svmstream}
-data=${DATA:-${SVMSTREAM_DATA:-$here/../../shared/data}}
+data=${DATA:-${SVMSTREAM_DATA:-$here/../data}}
 file=$data/nab_machine_temperature_system_failure.csv.gz
 picture=${1:-machine.svg}
 if [ ! -e "$file" ]; then

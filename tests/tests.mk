@@ -142,8 +142,11 @@ oracle: all ## this build against another one, ORACLE_BASE=/path/to/svmstream: t
 	$(if $(ORACLE_BASE),,$(error give the program that is right: make oracle ORACLE_BASE=/path/to/svmstream))
 	@DATA=$(DATA) $(PYTHON) tests/oracle $(ORACLE_BASE) $(BUILD)/svmstream $(ORACLE_FLAGS)
 
+data: ## list the data sets that tests and benchmarks read from DATA (data): what for, how large, from where
+	@$(PYTHON) tests/data_sets $(DATA)
+
 metrics: ## figures of the source: function lengths, nesting, layers, exports
 	$(SUBMAKE) all libs
 	@$(PYTHON) tests/metrics $(BUILD)
 
-.PHONY: tests python-if-possible warned warnings test-run test asan tsan fuzz-targets fuzz fuzz-afl coverage oracle metrics
+.PHONY: data tests python-if-possible warned warnings test-run test asan tsan fuzz-targets fuzz fuzz-afl coverage oracle metrics

@@ -11,7 +11,7 @@ import numpy as np
 HOUR, DAY = 3600, 86400
 FLAGS = os.environ.get("FLAGS", "").split()
 SHOW = os.environ.get("SHOW", "no") == "yes"
-DATA = os.environ.get("SVMSTREAM_DATA", "../shared/data")
+DATA = os.environ.get("SVMSTREAM_DATA", "data")
 PROGRAM = sys.argv[1] if len(sys.argv) > 1 else ""
 
 Event = collections.namedtuple("Event", "row time state kind alert text raw")

@@ -20,7 +20,7 @@ static bool read_table(const char *name, struct table *t) {
     char path[4096];
     static char line[1 << 16];
     const char *folder = getenv("SVMSTREAM_DATA");
-    snprintf(path, sizeof path, "%s/%s.csv.gz", folder ? folder : "../shared/data", name);
+    snprintf(path, sizeof path, "%s/%s.csv.gz", folder ? folder : "data", name);
     gzFile f = gzopen(path, "rb");
     memset(t, 0, sizeof *t);
     if (!f || !gzgets(f, line, sizeof line)) {

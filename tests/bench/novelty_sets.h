@@ -50,7 +50,7 @@ static inline bool nov_read(struct nov_set *s, const char *name, const char *lab
     struct svi_table table;
     char path[600];
     svs_error err;
-    snprintf(path, sizeof path, "%s/%s.csv.gz", folder ? folder : "../shared/data", name);
+    snprintf(path, sizeof path, "%s/%s.csv.gz", folder ? folder : "data", name);
     if (access(path, R_OK) != 0)
         return false;
     if (svi_table_read(&table, path, &o, &err) != SVS_OK)

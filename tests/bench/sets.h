@@ -19,9 +19,9 @@ static inline bool bench_load(struct bench_set *s, const char *name, int64_t row
     char path[600];
     svs_error err;
     const char *folder = getenv("SVMSTREAM_DATA");
-    snprintf(path, sizeof path, "%s/%s", folder ? folder : "../shared/data", name);
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : "data", name);
     if (access(path, R_OK) != 0) {
-        snprintf(path, sizeof path, "%s/%s.svm.gz", folder ? folder : "../shared/data", name);
+        snprintf(path, sizeof path, "%s/%s.svm.gz", folder ? folder : "data", name);
         if (access(path, R_OK) != 0)
             return false;
     }

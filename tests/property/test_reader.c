@@ -315,7 +315,7 @@ static void real_files_are_read_exactly(void **state) {
     int missing = 0;
     for (size_t i = 0; i < sizeof real_files / sizeof *real_files; i++) {
         char path[4096];
-        snprintf(path, sizeof path, "%s/%s", folder ? folder : "../shared/data", real_files[i].name);
+        snprintf(path, sizeof path, "%s/%s", folder ? folder : "data", real_files[i].name);
         if (access(path, R_OK) != 0) {
             print_message("SKIPPED: %s is not there\n", path);
             missing++;

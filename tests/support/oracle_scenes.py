@@ -51,7 +51,7 @@ TURNS = {True: 60, False: 110}
 # ---- names
 
 def data_file(name):
-    for folder in (os.environ.get("DATA", ""), os.path.join(ROOT, os.pardir, "shared", "data"), os.path.join(ROOT, "examples")):
+    for folder in (os.environ.get("DATA", ""), os.path.join(ROOT, "data"), os.path.join(ROOT, "examples")):
         if os.path.exists(os.path.join(folder, name)):
             return os.path.join(folder, name)
     return None

@@ -41,7 +41,7 @@ def examples() -> pathlib.Path:
 @pytest.fixture(scope="session")
 def data() -> pathlib.Path:
     """The folder of real data sets; the test is skipped where there is none."""
-    folder = pathlib.Path(os.environ.get("SVMSTREAM_DATA") or ROOT.parent / "shared" / "data")
+    folder = pathlib.Path(os.environ.get("SVMSTREAM_DATA") or ROOT / "data")
     if not folder.is_dir():
-        pytest.skip("no folder %s: set DATA=folder" % folder)
+        pytest.skip("no folder %s (make data)" % folder)
     return folder
