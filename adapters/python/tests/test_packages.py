@@ -28,9 +28,9 @@ print("learned with", svmstream.__version__)
 """
 
 
-def run(*command, cwd, **variables):
-    """The output of a command that must succeed, without make's variables and the package of the
-    build folder.
+def run(*command, cwd, codes=(0,), **variables):
+    """The output of a command that must end with one of the codes, without make's variables and
+    the package of the build folder.
     """
     drop = (
         "MAKEFLAGS",
@@ -53,7 +53,7 @@ def run(*command, cwd, **variables):
         timeout=600,
         check=False,
     )
-    assert done.returncode == 0, "%s\n%s" % (" ".join(map(str, command)), done.stdout[-6000:])
+    assert done.returncode in codes, "%s\n%s" % (" ".join(map(str, command)), done.stdout[-6000:])
     return done.stdout
 
 
@@ -135,7 +135,8 @@ def test_the_wheel_learns(archives, python, folder):
     (native,) = (folder / "venv").glob("lib/python*/site-packages/svmstream/_native*.so")
     needed = run("objdump", "-p", native, cwd=folder)
     assert "NEEDED" in needed and "libsvmstream" not in needed, "the library is inside"
-    run(python, "-m", "pip", "check", cwd=folder)
+    check = run(python, "-m", "pip", "check", cwd=folder, codes=(0, 1))
+    assert "svmstream" not in check, "other packages of the machine may lack what they like"
 
 
 def test_the_sdist_carries_all_sources(archives, folder):
