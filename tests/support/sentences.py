@@ -21,6 +21,7 @@ NOT_YET = {
     "benchmarks",
     "classes",
     "cluster",
+    "commands",
     "http",
     "input",
     "keys",
