@@ -18,7 +18,7 @@ PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-
            libjansson-dev zlib1g-dev libxxhash-dev liblmdb-dev libcmocka-dev clang lld libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime valgrind \
-           libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl prometheus chromium \
+           libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl jq prometheus chromium \
            python3-dev python3-cffi python3-build python3-venv python3-pytest mypy python3-pandas python3-sklearn \
            redis-server libhiredis-dev librdkafka-dev stunnel4
 # What `make bench` needs besides: the peers it compares with.

@@ -26,7 +26,7 @@ BUILD = os.path.abspath(os.environ.get("SVMSTREAM_BUILD", os.path.dirname(PROGRA
 PORTS = ("5555", "5556", "5557", "1883", "9464")
 PATIENCE = 30 * SLOW
 END = "session-command-ended"
-REPEATED = ("cat ", "svmstream ctl status")  # their output grows: asked again until it is as shown
+REPEATED = ("cat ", "tail ", "svmstream ctl status")  # their output grows: asked again until it is as shown
 
 # Addresses from a settings file, except where a command has a file of its own or reads standard input.
 WRAPPER = """#!/bin/bash
@@ -69,7 +69,7 @@ def commands(content):
     return result
 
 
-NUMBER = r"[+-]?\d+(?:[.,:]\d+)*(?:e[+-]?\d+)?"
+NUMBER = r"(?:less than )?[+-]?\d+(?:[.,:]\d+)*(?:e[+-]?\d+)?"
 
 
 def line_pattern(line, vary):
@@ -173,8 +173,8 @@ class Session:
             return got if code == "0" or "kill -9" in command else got + "exit code " + code
         return got
 
-    def step(self, command, pattern):
-        inside = self.inward(command)
+    def step(self, command, expected, vary=False):
+        inside, pattern = self.inward(command), pattern_of(expected, vary)
         if inside.endswith("&"):
             got = self.background(inside[:-1].strip(), pattern)
             return bool(pattern.match(got)), got
@@ -193,7 +193,7 @@ def run_page(name, text):
                     with open(os.path.join(folder, file), "w", encoding="utf-8") as f:
                         f.write(session.inward(content))
                 for command, expected in commands(content) if kind == "console" else []:
-                    good, got = session.step(command, pattern_of(expected, vary))
+                    good, got = session.step(command, expected, vary)
                     check(good, "%s: %s" % (name, command), "expected", *expected.splitlines(), "got", *got.splitlines()[-30:])
         except TimeoutError as e:
             check(False, "%s: %s" % (name, e))

@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tests" / "cli"))
 import sessions  # noqa: E402
 
 PAGE = (ROOT / "src" / "manual" / "python.md").read_text(encoding="utf-8")
+PRODUCER = (ROOT / "src" / "manual" / "producer.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -26,7 +27,7 @@ def snippets(text):
     """(number, content) of the blocks that are run here: no files, which sessions run."""
     return [
         (i, content)
-        for i, (kind, file, content) in enumerate(sessions.blocks(text))
+        for i, (kind, file, _, content) in enumerate(sessions.blocks(text))
         if kind == "python" and not file
     ]
 
@@ -67,15 +68,16 @@ def test_a_snippet_that_prints_otherwise_fails():
     assert not sessions.pattern_of(expected("print(1)   # 1\n")).fullmatch("2\n")
 
 
-def test_sessions(program, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", [PAGE, PRODUCER], ids=["python.md", "producer.md"])
+def test_sessions(page, program, tmp_path, monkeypatch):
     monkeypatch.setattr(sessions, "PROGRAM", program)
     session = sessions.Session(str(tmp_path))
     try:
-        for kind, file, content in sessions.blocks(PAGE):
+        for kind, file, vary, content in sessions.blocks(page):
             if file:
                 (tmp_path / file).write_text(session.inward(content))
             for command, output in sessions.commands(content) if kind == "console" else []:
-                good, got = session.step(command, output)
+                good, got = session.step(command, output, vary)
                 assert good, "%s\n---- expected\n%s---- got\n%s" % (command, output, got)
     finally:
         session.close()
@@ -83,7 +85,7 @@ def test_sessions(program, tmp_path, monkeypatch):
 
 def test_the_client_in_readme(program, tmp_path, monkeypatch):
     """README's client, against a process here instead of one in a plant."""
-    (block,) = [c for kind, _, c in sessions.blocks(README) if kind == "py"]
+    (block,) = [c for kind, _, _, c in sessions.blocks(README) if kind == "py"]
     monkeypatch.setattr(sessions, "PROGRAM", program)
     session = sessions.Session(str(tmp_path))
     try:
