@@ -89,6 +89,11 @@ static double alert_report_excess(const struct svi_contribution *c) {
     return beyond > 0 ? beyond / fmax(width, 1e-9 * fabs(c->value)) : 0;
 }
 
+/* Is the column one value of a category, as "shift=day" is? */
+static bool is_category(const struct svi_schema *schema, int column) {
+    return schema->columns && column >= 0 && column < schema->shape.d && schema->one_hot[column];
+}
+
 /* The line without a budget: the feature beyond its earlier range first, then by distance from the normal
  * range; features within it keep their order, by contribution. */
 static void write_line(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
@@ -111,6 +116,7 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
         features[i] = (struct svi_alert_feature){.name = c[i].feature,
                                                  .column = c[i].column,
                                                  .unit = svi_schema_unit(of->schema, c[i].column),
+                                                 .category = is_category(of->schema, c[i].column),
                                                  .ago = c[i].ago,
                                                  .step = c[i].step,
                                                  .value = c[i].value,
@@ -212,6 +218,8 @@ static struct svi_alert_fact fact_of(struct svi_alert_stage *s, const struct svi
         .name = svi_schema_name(schema, f->feature),
         .column = f->feature,
         .unit = svi_schema_unit(schema, f->feature),
+        .category = is_category(schema, f->feature),
+        .with_category = with && is_category(schema, f->with),
         .value = value,
         .expected = f->expected + moved,
         .low = f->low + moved,
@@ -256,6 +264,7 @@ static struct svi_alert_fact fact_of_row(const struct svi_schema *schema, const 
     return (struct svi_alert_fact){.name = c->feature,
                                    .column = c->column,
                                    .unit = svi_schema_unit(schema, c->column),
+                                   .category = is_category(schema, c->column),
                                    .ago = c->ago,
                                    .step = c->step,
                                    .value = c->value,

@@ -24,7 +24,7 @@
 #define UNIT   SVI_HUMAN_UNIT
 #define NUMBER SVI_HUMAN
 #define PART   (NAME + UNIT + 6 * NUMBER + 60)
-#define END    (3 * NUMBER + 80)
+#define END    (4 * NUMBER + 80)
 
 #define DIGITS 17 /* that distinguish any two doubles */
 
@@ -84,21 +84,42 @@ static const char *ago_text(char out[NUMBER], int ago) {
     return out;
 }
 
-/* " vibration 4.1 mm/s (usual 0.9 to 1.3, earlier 0.6 to 2.1)". `before`: the separator. */
+/* Means over several rows lie between 0 and 1, and remain numbers. */
+static bool is_category_value(double v) {
+    return v == 0 || v == 1;
+}
+
+/* " shift=day", or " not shift=day (usually it is)". */
+static void category_text(char out[PART], const char *feature, int column, double value, const char *before,
+                          const char *ago, double low, double high) {
+    char name[NAME];
+    snprintf(out, PART, "%s%s%s%s%s", before, value != 0 ? "" : "not ", svi_alert_name(name, feature, column),
+             ago,
+             value == 0 && low == 1                ? " (usually it is)"
+             : value != 0 && low == 0 && high == 0 ? " (usually not)"
+                                                   : "");
+}
+
+/* " vibration 4.1 mm/s (usually 0.9 to 1.3, never beyond 0.6 to 2.1 before)". `before`: the separator. */
 static void feature_text(char out[PART], const struct svi_alert_feature *f, const char *before) {
-    char name[NAME], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "", unit[UNIT], ago[NUMBER];
+    char name[NAME], low[NUMBER], high[NUMBER], range[2 * NUMBER + 30] = "", unit[UNIT], ago[NUMBER];
     const char *is = f->step ? " moved by " : " ";
+    if (f->category && is_category_value(f->value) && !f->step) {
+        category_text(out, f->name, f->column, f->value, before, ago_text(ago, f->ago), f->low, f->high);
+        return;
+    }
     const struct svi_alert_numbers n = svi_alert_numbers_of(f->value, f->low, f->high, 3);
     const double width = f->high - f->low;
     svi_alert_name(name, f->name, f->column);
     svi_human_unit(unit, f->unit);
     ago_text(ago, f->ago);
     if (f->beyond)
-        snprintf(range, sizeof range, ", earlier %s to %s", svi_human_number(low, f->earlier_low, width, 3),
+        snprintf(range, sizeof range, ", never beyond %s to %s before",
+                 svi_human_number(low, f->earlier_low, width, 3),
                  svi_human_number(high, f->earlier_high, width, 3));
     /* A value within its normal range is not shown beside it: the range would contradict the alert. */
     if (n.ranged && (n.outside || isnan(f->value)))
-        snprintf(out, PART, "%s%s%s%s%s%s (usual %s to %s%s)", before, name, is, n.value, unit, ago, n.low,
+        snprintf(out, PART, "%s%s%s%s%s%s (usually %s to %s%s)", before, name, is, n.value, unit, ago, n.low,
                  n.high, range);
     else
         snprintf(out, PART, "%s%s%s%s%s%s", before, name, is, n.value, unit, ago);
@@ -111,7 +132,7 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
     /* The end is formatted first because its length decides how many features fit before it. */
     svi_alert_since(since, l->by_rows, l->since, l->time);
     if (l->state == SVI_ALERT_CLOSE)
-        snprintf(end, END, " back to normal after %s, worst grade %s, since %s",
+        snprintf(end, END, " back to normal after %s (worst grade %s, began at %s)",
                  svi_human_span(a, l->by_rows, fmax(0, l->time - l->since)),
                  svi_human_number(b, l->grade, 0, 2), since);
     else
@@ -129,8 +150,8 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
 
 #define GREATEST 15.0 /* surprise: the number of rows that a p stands for is at most 10^15 */
 
-/* "about once in 4 days at this rate", "about once in 6,000 rows", "less than once in a year at this rate".
- * One digit, because the p is an estimate. */
+/* "about once in 4 days", "about once in 6,000 rows", "less than once a year": how often chance alone would
+ * be as surprising, at the rate of the rows. One digit, because the p is an estimate. */
 static const char *episode_rarity(char out[2 * NUMBER], const struct svi_episode_line *l) {
     char text[NUMBER];
     const double rows = pow(10, fmax(0, fmin(l->surprise, GREATEST))), most = SVI_ALERT_RAREST * l->rows;
@@ -143,8 +164,8 @@ static const char *episode_rarity(char out[2 * NUMBER], const struct svi_episode
                  svi_human_count((char[NUMBER]){0}, (int64_t)(floor(n / unit + (less ? 1e-9 : 0.5)) * unit)));
     else
         svi_human_about(text, n / l->rows_a_day * 86400, less);
-    snprintf(out, 2 * NUMBER, "%s once in %s%s", less ? "less than" : "about", text,
-             l->by_rows ? "" : " at this rate");
+    snprintf(out, 2 * NUMBER, "%s once %s%s", less ? "less than" : "about", text[0] == 'a' ? "" : "in ",
+             text);
     return out;
 }
 
@@ -168,9 +189,9 @@ static void episode_spread(char out[2 * PART], const struct svi_alert_fact *f, c
              svi_human_number(high, f->high, f->high - f->low, 2), svi_human_unit(unit, f->unit), span);
 }
 
-/* What a value is compared with: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5 to
- * 42.5)"; of a value within that range ", 1.4 above the 54.1 expected at this time of day"; without a
- * forecast " (usually 0.1 to 0.3)", or "". other: name of the feature that the range is of; NULL: of the
+/* What a value is compared with: " (0.1 to 0.3 expected)", ", 41 expected at this time of day (39.5
+ * to 42.5)". A value within that range has ", 1.4 above the 54.1 expected at this time of day". Without a
+ * forecast it is " (usually 0.1 to 0.3)", or "". other: name of the feature that the range is of; NULL: the
  * value's own. */
 static void episode_expected(char out[PART], const struct svi_alert_fact *f,
                              const struct svi_alert_numbers *n, const char *basis, const char *other) {
@@ -178,7 +199,7 @@ static void episode_expected(char out[PART], const struct svi_alert_fact *f,
     const double apart = fabs(f->value - f->expected);
     out[0] = '\0';
     if (other)
-        snprintf(out, PART, " (%s to %s expected of %s there)", n->low, n->high, other);
+        snprintf(out, PART, " (%s to %s expected for %s)", n->low, n->high, other);
     else if (basis && isfinite(apart) && !(n->ranged && n->outside))
         snprintf(out, PART, ", %s %s the %s expected%s", svi_human_number(distance, apart, 0, 2),
                  f->value > f->expected ? "above" : "below",
@@ -192,7 +213,7 @@ static void episode_expected(char out[PART], const struct svi_alert_fact *f,
         snprintf(out, PART, " (usually %s to %s)", n->low, n->high);
 }
 
-/* "vibration 1.7 on average for 30 min while current is 1.5 (0.1 to 0.3 expected there)". bare: only name and
+/* "vibration 1.7 on average for 30 min while current is 1.5 (0.1 to 0.3 expected)". bare: only name and
  * value, because each feature of a combination lies within its range; dated: times have a time of day. */
 static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, bool bare, bool by_rows,
                          bool dated) {
@@ -203,6 +224,11 @@ static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, boo
     const char *basis = f->basis ? f->basis(f, dated) : NULL;
     svi_alert_name(name, f->name, f->column);
     svi_human_span(span, by_rows, f->span);
+    if (f->category && is_category_value(f->value) && !f->step) {
+        category_text(out, f->name, f->column, f->value, "", ago_text(ago, f->ago), bare ? NAN : f->low,
+                      f->high);
+        return;
+    }
     if (f->deviates == SVI_DEVIATES_SPREAD && f->span > 0 && !bare) {
         episode_spread(out, f, name, span);
         return;
@@ -216,8 +242,12 @@ static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, boo
         const struct svi_alert_numbers w = svi_alert_numbers_of(f->with_value, f->low, f->high, 3);
         char number[NUMBER];
         svi_human_number(number, f->with_value, 0, 3);
-        snprintf(with, sizeof with, " while %s is %s%s", svi_alert_name(other, f->with_name, f->with),
-                 of_other ? w.value : number, svi_human_unit(unit, f->with_unit));
+        svi_alert_name(other, f->with_name, f->with);
+        if (f->with_category && is_category_value(f->with_value))
+            snprintf(with, sizeof with, " while %s%s", f->with_value != 0 ? "" : "not ", other);
+        else
+            snprintf(with, sizeof with, " while %s is %s%s", other, of_other ? w.value : number,
+                     svi_human_unit(unit, f->with_unit));
         if (of_other) { /* the range is of the other feature, so its digits are too */
             svi_human_number(n.value, f->value, 0, 3);
             memcpy(n.low, w.low, sizeof n.low);
@@ -237,14 +267,14 @@ static size_t episode_facts(char *out, size_t at, const struct svi_episode_line 
     const bool dated = !l->by_rows && svi_human_is_date(l->since);
     /* A combination is always a pair: the caller lists the two that add most first. */
     const int count = together ? 2 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
-    if (l->opening) {
-        snprintf(part, sizeof part, "%s%s", l->opening, count > 0 ? ": " : "");
+    if (l->opening || together || count == 0) {
+        snprintf(part, sizeof part, "%s%s%s%s", l->opening ? l->opening : "", l->opening ? " " : "",
+                 together     ? "unusual combination of "
+                 : l->opening ? "deviation"
+                              : "unusual rows",
+                 l->opening && !together && count > 0 ? ": " : "");
         at = svi_alert_append(out, at, part, reserved);
-    } else if (count == 0) {
-        at = svi_alert_append(out, at, "unusual rows", reserved);
     }
-    if (together)
-        at = svi_alert_append(out, at, l->opening ? "combination of " : "unusual combination of ", reserved);
     for (int i = 0; i < count; i++) {
         episode_fact(part, &l->facts[i], together, l->by_rows, dated);
         /* Separator and fact must fit together (8 bytes hold any separator), or a separator would dangle. */
@@ -253,25 +283,25 @@ static size_t episode_facts(char *out, size_t at, const struct svi_episode_line 
         at = svi_alert_append(out, at, i == 0 ? "" : together ? " and " : "; ", reserved);
         at = svi_alert_append(out, at, part, reserved);
     }
-    return together ? svi_alert_append(out, at, " (each within its usual range)", reserved) : at;
+    return together ? svi_alert_append(out, at, " (each alone in its usual range)", reserved) : at;
 }
 
 size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line *l) {
-    /* An update first states its reason. Only updates have one. */
+    /* Only an update has a reason, and it begins with it. */
     static const char *const news[] = {[SVI_POLICY_WORSENED] = ", worse: ",
                                        [SVI_POLICY_JOINED] = ", now also: ",
                                        [SVI_POLICY_AGAIN] = ", again: ",
-                                       [SVI_POLICY_LASTS] = ", lasts: "};
+                                       [SVI_POLICY_LASTS] = ", ongoing: "};
     char end[END], rarity[2 * NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
     const bool closes = l->state == SVI_ALERT_CLOSE;
     episode_since(since, l);
     episode_rarity(rarity, l);
     if (closes)
-        snprintf(end, END, "back to normal after %s (%s, at worst %s), since %s",
+        snprintf(end, END, "back to normal after %s (worst: %s, by chance %s; began at %s)",
                  svi_human_span(span, l->by_rows, fmax(0, l->time - l->since)),
                  svi_alert_severity_name(l->severity), rarity, since);
     else
-        snprintf(end, END, ", %s, since %s", rarity, since);
+        snprintf(end, END, ", by chance %s, since %s", rarity, since);
     size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " ", 0);
     /* A close names no feature, because all are normal again. 40: for the closing words of a combination. */
@@ -285,12 +315,22 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
 
 /* ---- the line of a quality alert */
 
+#define LEVEL (NUMBER + 8)
+
 /* "4.1 %" for a share of wrong predictions; of a regression the number itself. */
-static const char *quality_level_text(char out[NUMBER], double v, bool regress) {
+static const char *quality_level_text(char out[LEVEL], double v, bool regress) {
     char number[NUMBER];
     if (regress)
         return svi_human_number(out, v, 0, 2);
-    snprintf(out, NUMBER, "%.30s %%", svi_human_number(number, 100 * v, 0, 2));
+    snprintf(out, LEVEL, "%s %%", svi_human_number(number, 100 * v, 0, 2));
+    return out;
+}
+
+/* "17 % wrong", or "rmse 1.7". */
+static const char *quality_now_text(char out[LEVEL], double v, bool regress) {
+    char level[LEVEL];
+    quality_level_text(level, v, regress);
+    snprintf(out, LEVEL, regress ? "rmse %.33s" : "%.33s wrong", level);
     return out;
 }
 
@@ -306,49 +346,47 @@ static void quality_feature_text(char out[PART], const struct svi_quality_featur
 }
 
 /* The line of a close, after the stream. */
-static void quality_end_text(char part[PART], const struct svi_quality_line *l, const char *figure) {
-    char lasted[NUMBER], now[NUMBER], before[NUMBER], worst[NUMBER], since[NUMBER];
-    snprintf(part, PART, "%s after %s: %s %s, before %s, worst %s, since %s",
-             l->adapted ? "stays as it is" : "back to normal",
-             svi_human_span(lasted, l->by_rows, fmax(0, l->time - l->since)), figure,
-             quality_level_text(now, l->after, l->regress), quality_level_text(before, l->before, l->regress),
+static void quality_end_text(char part[PART], const struct svi_quality_line *l) {
+    char lasted[NUMBER], now[LEVEL], before[LEVEL], worst[LEVEL], since[NUMBER];
+    snprintf(part, PART, "%s after %s: %s, %s before, %s at worst (began at %s)",
+             l->adapted ? "settled at a new level" : "back to normal",
+             svi_human_span(lasted, l->by_rows, fmax(0, l->time - l->since)),
+             quality_now_text(now, l->after, l->regress), quality_level_text(before, l->before, l->regress),
              quality_level_text(worst, l->worst, l->regress),
              svi_alert_since(since, l->by_rows, l->since, l->time));
 }
 
-/* " (13 of 40 rows, 4 of 100 before)"; of a regression " (40 rows, 100 before)". */
-static void quality_rows_text(char out[4 * NUMBER + 32], const struct svi_quality_line *l) {
-    char rows[NUMBER], wrong[NUMBER], rows_before[NUMBER], wrong_before[NUMBER];
+/* " (13 of 40 rows)"; of a regression " (40 rows)". Without rows "". */
+static const char *quality_rows_text(char out[2 * NUMBER + 16], int64_t rows, int64_t wrong, bool regress) {
+    char all[NUMBER], part[NUMBER];
+    svi_human_count(all, rows);
+    svi_human_count(part, wrong);
     out[0] = '\0';
-    if (l->rows < 1 || l->rows_before < 1)
-        return;
-    svi_human_count(rows, l->rows);
-    svi_human_count(rows_before, l->rows_before);
-    if (l->regress)
-        snprintf(out, 4 * NUMBER + 32, " (%s rows, %s before)", rows, rows_before);
-    else
-        snprintf(out, 4 * NUMBER + 32, " (%s of %s rows, %s of %s before)", svi_human_count(wrong, l->wrong),
-                 rows, svi_human_count(wrong_before, l->wrong_before), rows_before);
+    if (rows >= 1 && regress)
+        snprintf(out, 2 * NUMBER + 16, " (%s rows)", all);
+    else if (rows >= 1)
+        snprintf(out, 2 * NUMBER + 16, " (%s of %s rows)", part, all);
+    return out;
 }
 
 size_t svi_alert_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
-    char part[2 * PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER], rows[4 * NUMBER + 32];
-    char number[NUMBER + 20] = "";
-    const char *figure = l->regress ? "rmse" : "errors";
+    char part[2 * PART], before[LEVEL], after[LEVEL], since[NUMBER], count[NUMBER];
+    char rows[2 * NUMBER + 16], rows_before[2 * NUMBER + 16], number[NUMBER + 20] = "";
     size_t at = svi_alert_begin(out, l->stream);
-    at = svi_alert_append(out, at, " quality", 0);
+    at = svi_alert_append(out, at, " predictions", 0);
     if (l->state == SVI_ALERT_CLOSE) {
-        quality_end_text(part, l, figure);
+        quality_end_text(part, l);
         at = svi_alert_append(out, at, " ", 0);
         return svi_alert_append(out, at, part, 0);
     }
     if (!l->by_rows) /* else `since` is the sample */
         snprintf(number, sizeof number, " (after sample %.30s)", svi_human_count(count, l->number));
-    quality_rows_text(rows, l);
-    snprintf(part, sizeof part, "%s: %s %s -> %s%s since %s%s", l->state == SVI_ALERT_UPDATE ? " worse" : "",
-             figure, quality_level_text(before, l->before, l->regress),
-             quality_level_text(after, l->after, l->regress), rows,
-             svi_alert_since(since, l->by_rows, l->since, l->time), number);
+    snprintf(part, sizeof part, "%s: %s%s since %s%s, %s before%s",
+             l->state == SVI_ALERT_UPDATE ? ", worse" : "", quality_now_text(after, l->after, l->regress),
+             quality_rows_text(rows, l->rows, l->wrong, l->regress),
+             svi_alert_since(since, l->by_rows, l->since, l->time), number,
+             quality_level_text(before, l->before, l->regress),
+             quality_rows_text(rows_before, l->rows_before, l->wrong_before, l->regress));
     /* Figures and time precede the features, so nothing is reserved after these. */
     at = svi_alert_append(out, at, part, 0);
     for (int i = 0; i < l->count && i < SVI_ALERT_TOP; i++) {

@@ -1,13 +1,15 @@
 /* alert_text.h: an alert as one line for a person who reads it on a phone at three in the morning:
  *
- *     pump1 vibration 4.1 (usual 0.9 to 1.3, earlier 0.6 to 2.1), novelty 0.82, p 0.0005, since 10:42 UTC
- *     pump1 vibration 4.1 (usual 0.9 to 1.3), novelty 0.82, p 0.001, since 10:42 UTC
- *     pump1 worse: vibration 9.2 (usual 0.9 to 1.3), novelty 0.97, p 0.0005, since 10:42 UTC
- *     pump1 back to normal after 12 min, worst grade 0.9, since 10:42 UTC
+ *     pump1 vibration 4.1 (usually 0.9 to 1.3, never beyond 0.6 to 2.1 before), novelty 0.82, p 0.0005, since
+ *     10:42 UTC
+ *     pump1 vibration 4.1 (usually 0.9 to 1.3), novelty 0.82, p 0.001, since 10:42 UTC
+ *     pump1 worse: vibration 9.2 (usually 0.9 to 1.3), novelty 0.97, p 0.0005, since 10:42 UTC
+ *     pump1 back to normal after 12 min (worst grade 0.9, began at 10:42 UTC)
  *
  * A number that reads as a measurement is one: of the sample, or the mean of the readings of the time that
  * the line names. Numbers have three digits, and more where fewer would not distinguish the value from its
- * normal range; no value lies within a range that the line calls normal or expected.
+ * normal range. No value lies within a range that the line calls usual or expected. A value of a category
+ * reads as "shift=day", or "not shift=day".
  *
  * The day is added when the alert began on another day than the sample's, both in UTC. A time below 1e8 s is
  * not counted from 1970 and is shown in seconds: "since 350 s". Where rows have no times, lines count rows:
@@ -30,11 +32,12 @@ struct svi_alert_feature {
     const char *name; /* any bytes; escaped, and truncated to 47; NULL: shown as "feature 3" */
     int column;       /* from 0; shown for a feature without a name */
     const char *unit; /* of the values, any bytes; escaped; NULL: none */
-    int ago;          /* samples before the present one that the value is of; shown if > 0 */
+    bool category;    /* the column is one value of a category: 1 or 0 */
+    int ago;          /* age of the value in samples; shown if > 0 */
     bool step;        /* the value is the step to that sample from the one before */
     double value;     /* of the sample */
     double low, high; /* normal range; not shown unless both are finite */
-    bool beyond;      /* the value lies far beyond the earlier range, which is then shown too */
+    bool beyond;      /* the value lies far beyond all earlier ones, whose range is then shown too */
     double earlier_low, earlier_high;
 };
 
@@ -56,19 +59,20 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *lin
 
 /* An alert under a budget (alert_policy.h):
  *
- *     pump1 warning: vibration 1.7 while current is 1.5 (0.1 to 0.3 expected there), about once in 6 weeks at
- *     this rate, since 03:12 CET
- *     pump1 notice: temp 45 on average for 30 min, 41 expected at this time of day (39.5 to 42.5), about ...
+ *     pump1 warning: vibration 1.7 while current is 1.5 (0.1 to 0.3 expected), by chance about once in 6
+ *     weeks, since 03:12 CET
+ *     pump1 notice: temp 45 on average for 30 min, 41 expected at this time of day (39.5 to 42.5), by ...
  *     pump1 notice: temp 55.5 on average for 3 h 0 min, 1.4 above the 54.1 expected at this time of day, ...
- *     pump1 notice: co2 rises faster than expected, from 637 to 2037 in 8 min, less than once in a year ...
- *     pump1 notice: unusual combination of X 1.2 and Y 3.4 (each within its usual range), about once in ...
+ *     pump1 notice: co2 rises faster than expected, from 637 to 2037 in 8 min, by chance less than ...
+ *     pump1 notice: unusual combination of X 1.2 and Y 3.4 (each alone in its usual range), by chance ...
+ *     pump1 notice: persistent deviation: temp 23 (usually 24 to 37), by chance about once in 4 days, ...
  *     pump1 serious, worse: vibration 2.4 ..., since Tue 2026-11-24 03:12 CET
- *     pump1 back to normal after 2 h 10 min (serious, at worst about once in 4 days at this rate), since ...
- *     default notice: x 4.2 on average for 30 rows, ..., about once in 6,000 rows, since row 156
+ *     pump1 back to normal after 2 h 10 min (worst: serious, by chance about once in 4 days; began at ...)
+ *     default notice: x 4.2 on average for 30 rows, ..., by chance about once in 6,000 rows, since row 156
  *
- * HOW RARE. 1 / p of the leading detector is the number of rows in which an unchanged stream is as surprising
- * once; at the rate of the stream's rows that is a time. No stream shows what happens less often than once in
- * SVI_ALERT_RAREST times its rows so far: "less than once in" that.
+ * HOW RARE. An unchanged stream is as surprising once in 1 / p rows, by the p of the leading detector. The
+ * rate of the stream's rows makes a time of that number. No stream shows what happens less often than once in
+ * SVI_ALERT_RAREST times its rows so far. The line then says "less than once in" that.
  *
  * The day is shown if it is not the sample's; times are in the zone of the line. */
 #define SVI_ALERT_RAREST 10
@@ -82,6 +86,7 @@ struct svi_alert_fact {
     svi_detector_basis *basis; /* NULL: there is no forecast, the normal range of all values follows */
     const char *name;          /* name, column and units as in svi_alert_feature */
     int column;
+    bool category, with_category; /* as in svi_alert_feature */
     const char *unit, *with_unit;
     enum svi_alert_deviates deviates;
     int ago; /* this and the next as in svi_alert_feature */
@@ -105,7 +110,7 @@ struct svi_episode_line {
     const struct svi_alert_fact *facts; /* `count`, most important first; only SVI_ALERT_TOP are used */
     int count;
     bool combination;    /* the first two facts are anomalous together, each within its range */
-    const char *opening; /* words of the leading detector before the facts; NULL: none */
+    const char *opening; /* adjective of the leading detector, "persistent"; NULL: none */
     double surprise;     /* -log10 p, the largest of the episode so far */
     double rows;         /* of the stream so far; 0: unknown, so every rarity is shown as it is */
     double rows_a_day;   /* its rate; not used with by_rows */
@@ -118,13 +123,14 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
 
 /* A quality alert as such a line:
  *
- *     pump1 quality: errors 4.1 % -> 17 % (26 of 153 rows, 41 of 1,000 before) since 10:42 UTC (after sample
- *     41,230); moved most: a 0.9 -> 1.4
- *     pump1 quality worse: errors 4.1 % -> 31 % (40 of 129 rows, 41 of 1,000 before) since 10:42 UTC (...)
- *     pump1 quality back to normal after 12 min: errors 4.3 %, before 4.1 %, worst 17 %, since 10:42 UTC
- *     pump1 quality stays as it is after 3 h 0 min: errors 16 %, before 4.1 %, worst 17 %, since 10:42 UTC
+ *     pump1 predictions: 17 % wrong (26 of 153 rows) since 10:42 UTC (after sample 41,230), 4.1 % before (41
+ *     of 1,000 rows); moved most: a 0.9 -> 1.4
+ *     pump1 predictions, worse: 31 % wrong (40 of 129 rows) since 10:42 UTC (...), 4.1 % before (...)
+ *     pump1 predictions back to normal after 12 min: 4.3 % wrong, 4.1 % before, 17 % at worst (began at 10:42
+ *     UTC)
+ *     pump1 predictions settled at a new level after 3 h 0 min: 16 % wrong, 4.1 % before, 17 % at worst (...)
  *
- * Of a regression: "rmse 0.41 -> 1.7". */
+ * A regression has "rmse 1.7 (153 rows) since ..., 0.41 before (1,000 rows)". */
 struct svi_quality_feature {
     const char *name; /* name, column and unit as in svi_alert_feature */
     int column;

@@ -9,7 +9,7 @@
 struct svi_detector_row {
     const char *name; /* in events */
     const struct svi_detector_engine *engine;
-    const char *opening; /* words before the facts of a line that it leads; NULL: none */
+    const char *opening; /* adjective in the lines that it leads; NULL: none */
 };
 
 const struct svi_detector_row *svi_detector_row(enum svi_alert_detector detector);

@@ -20,7 +20,7 @@
 #include "base/archive.h"
 #include "svmstream/error.h"
 
-/* Constant, name in events, engine, words before the facts of a line that it leads (NULL: none). */
+/* Constant, name in events, engine, adjective in the lines that it leads (NULL: none). */
 #define SVI_DETECTOR_LIST(X)                                                                                 \
     X(ROW, "row", svi_row_detectors, NULL)                                                                   \
     X(VALUE, "value", svi_sensor_detectors, NULL)                                                            \
@@ -28,7 +28,7 @@
     X(STEP, "step", svi_sensor_detectors, NULL)                                                              \
     X(FORECAST, "forecast", svi_sensor_detectors, NULL)                                                      \
     X(SPREAD, "spread", svi_sensor_detectors, NULL)                                                          \
-    X(LASTING, "lasting", svi_row_detectors, "unusual for a while")
+    X(LASTING, "lasting", svi_row_detectors, "persistent")
 
 #define X(constant, name, engine, opening) SVI_DETECTOR_##constant,
 enum svi_alert_detector { SVI_DETECTOR_LIST(X) SVI_DETECTORS };

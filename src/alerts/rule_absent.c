@@ -93,14 +93,13 @@ static double absent_interval(const struct svi_rules *r, int j, bool by_rows) {
 }
 
 static void absent_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
-    char every[SVI_RULE_EVERY];
-    snprintf(out, SVI_RULE_PART, "%s absent%s", w->name,
-             svi_rule_every(every, "value", w->by_rows, absent_interval(w->r, w->m->feature, w->by_rows)));
+    svi_rule_every(out, w->by_rows, absent_interval(w->r, w->m->feature, w->by_rows));
 }
 
 const struct svi_rule_kind svi_rule_absent = {.lasts = true,
                                               .valueless = true,
-                                              .again = "back",
+                                              .missing = "values",
+                                              .again = "sending values again",
                                               .text = absent_text,
                                               .gaps = absent_gaps,
                                               .badness = absent_badness};

@@ -369,19 +369,20 @@ static void beyond_removed(struct svi_rules *r, struct svi_rules_member *m, bool
 static void beyond_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
     const struct svi_rules_member *m = w->m;
     const struct svi_alert_numbers n = svi_alert_numbers_of(m->value, m->low, m->high, 3);
-    snprintf(out, SVI_RULE_PART, "%s %s%s %s all it ever showed (%s to %s)", w->name, n.value, w->unit,
-             m->value > m->high ? "above" : "below", n.low, n.high);
+    snprintf(out, SVI_RULE_PART, "%s %s%s %s (%s)", w->name, n.value, w->unit,
+             m->value > m->high ? "above its highest so far" : "below its lowest so far",
+             m->value > m->high ? n.high : n.low);
 }
 
 static void rate_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
     const struct svi_rules_member *m = w->m;
     const struct svi_alert_numbers n = svi_alert_numbers_of(m->value, 0, m->high, 3);
-    snprintf(out, SVI_RULE_PART, "%s moved by %s%s in one row (never by more than %s before)", w->name,
-             n.value, w->unit, n.high);
+    snprintf(out, SVI_RULE_PART, "%s moved by %s%s in one row (never more than %s before)", w->name, n.value,
+             w->unit, n.high);
 }
 
 const struct svi_rule_kind svi_rule_beyond = {.normal_after = ROWS_UNTIL_NORMAL,
-                                              .again = "within what was seen before again",
+                                              .again = "within its earlier range again",
                                               .text = beyond_text,
                                               .assess = beyond_assess,
                                               .follow = beyond_follow,
@@ -391,7 +392,7 @@ const struct svi_rule_kind svi_rule_beyond = {.normal_after = ROWS_UNTIL_NORMAL,
                                               .removed = beyond_removed};
 
 const struct svi_rule_kind svi_rule_rate = {.normal_after = ROWS_UNTIL_NORMAL,
-                                            .again = "moving as before again",
+                                            .again = "without jumps again",
                                             .text = rate_text,
                                             .step = rate_step,
                                             .badness = rate_badness,

@@ -101,15 +101,15 @@ void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const s
 
 /* ---- the line */
 
-const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, bool by_rows, double interval) {
+void svi_rule_every(char out[SVI_RULE_PART], bool by_rows, double interval) {
     char every[SVI_HUMAN];
     out[0] = '\0';
     if (by_rows && interval < 1.5)
-        snprintf(out, SVI_RULE_EVERY, " (a %s usually in every row)", what);
+        snprintf(out, SVI_RULE_PART, " (usually one in every row)");
+    else if (!by_rows && interval < 0.1)
+        snprintf(out, SVI_RULE_PART, " (usually more than 10 a second)");
     else if (isfinite(interval))
-        snprintf(out, SVI_RULE_EVERY, " (a %s usually every %s)", what,
-                 svi_human_span(every, by_rows, by_rows ? interval : fmax(0, interval)));
-    return out;
+        snprintf(out, SVI_RULE_PART, " (usually one every %s)", svi_human_span(every, by_rows, interval));
 }
 
 /* When an alert began: seconds, or the number of its first row in the stream. The rules also count rows that
@@ -119,38 +119,45 @@ static double report_since(const struct svi_rules *r, const struct svi_rules_ale
     return by_rows ? (double)(about->row - (r->rows - a->since_row)) : a->since;
 }
 
-/* Appends "temp and 2 more within limits again after 12 min". */
+/* Appends " temp and 2 more within limits again after 12 min". */
 static size_t report_close(char *out, size_t at, const struct svi_schema *schema,
                            const struct svi_rules_alert *a, const struct svi_rule_kind *k,
-                           const struct svi_rule_about *about, const char *lasted) {
-    char part[SVI_RULE_PART], name[SVI_ALERT_NAME] = "the stream", more[SVI_HUMAN] = "";
-    const bool named = !(k->of_stream && about->key); /* the line already begins with the key */
-    if (a->first >= 0)
+                           const char *lasted) {
+    char part[SVI_RULE_PART], name[SVI_ALERT_NAME] = "", more[SVI_HUMAN] = "";
+    if (a->first >= 0) /* else it is about the stream, with which the line begins */
         svi_alert_name(name, svi_schema_name(schema, a->first), a->first);
     if (a->total > 1)
         snprintf(more, sizeof more, " and %d more", a->total - 1);
-    snprintf(part, sizeof part, "%s%s%s%s after %s", named ? name : "", more, named ? " " : "",
-             a->settled ? "taken as usual" : k->again, lasted);
+    snprintf(part, sizeof part, "%s%s%s %s after %s", name[0] ? " " : "", name, more,
+             a->settled ? "accepted as normal" : k->again, lasted);
     return svi_alert_append(out, at, part, 0);
 }
 
-/* Appends "temp 93 above its limit 90, flow 0.2 below its limit 1 and 3 more". `reserved` bytes stay free
- * after each sensor, for " and 3 more" and the end. */
+/* The words of a member's text. */
+static struct svi_rule_words report_words(const struct svi_rules *r, const struct svi_schema *schema,
+                                          const struct svi_rules_member *m,
+                                          const struct svi_rule_about *about) {
+    struct svi_rule_words w = {.r = r, .m = m, .time = about->ts, .by_rows = about->row > 0};
+    const char *name = m->feature < 0 ? NULL : svi_schema_name(schema, m->feature);
+    svi_alert_name(w.name, name, m->feature);
+    svi_human_unit(w.unit, name ? svi_schema_unit(schema, m->feature) : NULL);
+    return w;
+}
+
+/* Appends " temp 93 above its limit 90, flow 0.2 below its limit 1 and 3 more", or of what is missing only
+ * the names. `reserved` bytes stay free after each sensor, for " and 3 more" and the end. */
 static size_t report_sensors(char *out, size_t at, const struct svi_rules *r, const struct svi_schema *schema,
                              const struct svi_rules_alert *a, const struct svi_rules_member *const *top,
                              int count, const struct svi_rule_about *about, size_t reserved) {
     char part[SVI_RULE_PART], more[SVI_HUMAN];
     int shown = 0;
     for (; shown < count && shown < LINE_SENSORS; shown++) {
-        const struct svi_rules_member *m = top[shown];
-        struct svi_rule_words w = {
-            .r = r, .m = m, .key = about->key, .time = about->ts, .by_rows = about->row > 0};
-        const char *name = m->feature < 0 ? NULL : svi_schema_name(schema, m->feature);
-        svi_alert_name(w.name, name, m->feature);
-        svi_human_unit(w.unit, name ? svi_schema_unit(schema, m->feature) : NULL);
-        svi_rule_kinds[m->rule]->text(part, &w);
-        at = svi_alert_append(out, at, shown > 0 ? ", " : "", 0);
-        at = svi_alert_append(out, at, part, reserved);
+        const struct svi_rule_kind *k = svi_rule_kinds[top[shown]->rule];
+        const struct svi_rule_words w = report_words(r, schema, top[shown], about);
+        if (!k->missing)
+            k->text(part, &w);
+        at = svi_alert_append(out, at, shown > 0 ? ", " : " ", 0);
+        at = svi_alert_append(out, at, k->missing ? w.name : part, reserved);
     }
     snprintf(more, sizeof more, " and %d more", a->members - shown);
     return svi_alert_append(out, at, a->members > shown ? more : "", 0);
@@ -161,22 +168,34 @@ static void report_text(char out[SVI_ALERT_TEXT], const struct svi_rules *r, con
                         const struct svi_rules_alert *a, enum svi_rule rule,
                         const struct svi_rules_member *const *top, int count,
                         const struct svi_rule_about *about) {
-    char all[SVI_RULE_PART], end[2 * SVI_HUMAN], moment[SVI_HUMAN], lasted[SVI_HUMAN];
+    char all[SVI_RULE_PART], end[SVI_RULE_PART + 2 * SVI_HUMAN], every[SVI_RULE_PART] = "";
+    char moment[SVI_HUMAN], lasted[SVI_HUMAN];
     const struct svi_rule_kind *k = svi_rule_kinds[rule];
     const bool by_rows = about->row > 0 && !k->of_stream;
     const double since = report_since(r, a, by_rows, about);
     svi_human_span(lasted, by_rows, fmax(0, (by_rows ? (double)about->row : about->ts) - since));
-    snprintf(end, sizeof end, ", since %s", svi_alert_since(moment, by_rows, since, about->ts));
-    size_t at = svi_alert_append(out, svi_alert_begin(out, about->name), " ", 0);
+    svi_alert_since(moment, by_rows, since, about->ts);
+    if (k->missing && a->members == 1 && count == 1) {
+        const struct svi_rule_words w = report_words(r, schema, top[0], about);
+        k->text(every, &w);
+    }
+    if (a->change == SVI_ALERT_CLOSE)
+        snprintf(end, sizeof end, " (began at %s)", moment);
+    else if (k->missing)
+        snprintf(end, sizeof end, ": no %s since %s%s", k->missing, moment, every);
+    else
+        snprintf(end, sizeof end, ", since %s", moment);
+    size_t at = svi_alert_begin(out, about->name);
     if (a->change == SVI_ALERT_CLOSE) {
-        at = report_close(out, at, schema, a, k, about, lasted);
+        at = report_close(out, at, schema, a, k, lasted);
     } else if (k->lasts && a->members > 1 && a->members >= r->judged) {
         /* All sensors missing or stuck at once is one fault of the stream; a list of three would
          * hide that. */
-        snprintf(all, sizeof all, "all %d sensors %s", a->members, svi_rule_name(rule));
+        snprintf(all, sizeof all, " all %d sensors%s%s", a->members, k->missing ? "" : " ",
+                 k->missing ? "" : svi_rule_name(rule));
         at = svi_alert_append(out, at, all, 0);
-    } else {
-        at = report_sensors(out, at, r, schema, a, top, count, about, 2 * SVI_HUMAN + sizeof end);
+    } else if (!k->of_stream) {
+        at = report_sensors(out, at, r, schema, a, top, count, about, 2 * SVI_HUMAN + strlen(end));
     }
     svi_alert_append(out, at, end, 0);
 }

@@ -2,15 +2,16 @@
  * person:
  *
  *     pump1 temp 93 above its limit 90, since 10:42 UTC
- *     pump1 temp 140 above all it ever showed (12 to 61), since 10:42 UTC
+ *     pump1 temp 140 above its highest so far (61), since 10:42 UTC
  *     pump1 vibration stuck at 0.412 for 25 min (25 rows, never more than 2 before), since 10:42 UTC
  *     default vibration stuck at 0.412 for 25 rows (never more than 2 before), since row 1310
- *     pump1 flow absent (a value usually every 60 s), since 10:42 UTC
- *     pump1 all 5 sensors absent, since 10:42 UTC
- *     pump1 temp moved by 30 in one row (never by more than 2.1 before), since 10:42 UTC
- *     pump1 the stream is silent (a row usually every 60 s), since 10:42 UTC
- *     pump1 m7 absent (a row usually every 60 s), since 10:42 UTC
- *     pump1 temp within limits again after 12 min, since 10:42 UTC */
+ *     pump1 flow: no values since 10:42 UTC (usually one every 60 s)
+ *     pump1 flow, temp, load and 2 more: no values since 10:42 UTC
+ *     pump1 all 5 sensors: no values since 10:42 UTC
+ *     pump1 temp moved by 30 in one row (never more than 2.1 before), since 10:42 UTC
+ *     pump1: no rows since 10:42 UTC (usually one every 60 s)
+ *     plant m7: no rows since 10:42 UTC (usually one every 60 s)
+ *     pump1 temp within limits again after 12 min (began at 10:42 UTC) */
 #ifndef SVI_RULE_REPORT_H
 #define SVI_RULE_REPORT_H
 
@@ -36,7 +37,7 @@ struct svi_rule_report {
 /* The stream, the sample and the time of a report. */
 struct svi_rule_about {
     const char *name;  /* of the stream, for the line */
-    bool key;          /* it is one key of a stream, and is called absent instead of silent */
+    bool key;          /* it is one key of a stream: its event has the rule `absent` instead of `silent` */
     svs_value id;      /* of the sample */
     double ts;         /* of the sample, seconds */
     int64_t row;       /* its number in the stream, for a line that counts rows; 0: rows have times */

@@ -101,10 +101,11 @@ void svi_rules_silence_archive(struct svi_archive *a, struct svi_rules *r) {
 }
 
 static void silent_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
-    char every[SVI_RULE_EVERY];
-    snprintf(out, SVI_RULE_PART, "%s%s", w->key ? "absent" : "the stream is silent",
-             svi_rule_every(every, "row", false, w->r->intervals > 0 ? silent_mean(w->r) : NAN));
+    svi_rule_every(out, false, w->r->intervals > 0 ? silent_mean(w->r) : NAN);
 }
 
-const struct svi_rule_kind svi_rule_silent = {
-    .of_stream = true, .again = "back", .of_key = "absent", .text = silent_text};
+const struct svi_rule_kind svi_rule_silent = {.of_stream = true,
+                                              .missing = "rows",
+                                              .again = "sending rows again",
+                                              .of_key = "absent",
+                                              .text = silent_text};

@@ -23,7 +23,6 @@ struct svi_rule_words {
     const struct svi_rules *r;
     const struct svi_rules_member *m;
     char name[SVI_ALERT_NAME], unit[SVI_HUMAN_UNIT]; /* ready for the line */
-    bool key;                                        /* the stream is one key of several */
     double time;                                     /* of the sample, seconds */
     bool by_rows;                                    /* rows have no times: the text counts them */
 };
@@ -33,8 +32,10 @@ struct svi_rule_kind {
     bool of_stream; /* about the stream as a whole, by arrival; else about columns, by the time of rows */
     bool lasts;     /* counts bad rows (`high`: the most before), not how bad a row is */
     bool valueless; /* its event has no value */
+    const char *missing; /* what does not arrive, "values": the line names the columns, and `text` has the end
+                            of a line of one. NULL: `text` has all words of a column */
     int64_t normal_after; /* bad rows after which their value is normal; 0: never */
-    const char *again;    /* words of the close: "moving again" */
+    const char *again;    /* words of the close after the column: "moving again" */
     const char *of_key;   /* its name in events of one key of a stream; NULL: the name of the rule */
     void (*text)(char out[SVI_RULE_PART], const struct svi_rule_words *w);
 
@@ -87,10 +88,10 @@ void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value
 /* A row has arrived (rule_silent.c). */
 void svi_rules_arrive(struct svi_rules *r, double arrival);
 
-/* Writes " (a row usually every 60 s)", by rows " (a value usually every 3 rows)", or "" if `interval` is not
- * finite. Returns `out`. */
-#define SVI_RULE_EVERY (SVI_HUMAN + 32)
-const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, bool by_rows, double interval);
+/* Writes " (usually one every 60 s)", by rows " (usually one every 3 rows)", or "" if `interval` is not
+ * finite.
+ */
+void svi_rule_every(char out[SVI_RULE_PART], bool by_rows, double interval);
 
 /* Is the column reported under the rule? */
 static inline bool svi_rules_has(const struct svi_rules *r, int rule, int feature) {

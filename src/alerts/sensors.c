@@ -804,12 +804,13 @@ static bool sensors_is_full(const void *state) {
 }
 
 /* The most specific one: a single feature that explains most comes before the kind of the detector. A clock
- * that does not start in 1970 has no time of day. VALUE compares with all past values. */
+ * that does not start in 1970 has no time of day. VALUE compares with all past values.
+ * Of a feature that explains most, the line already names the value. */
 static const char *sensors_basis(const struct svi_alert_fact *f, bool dated) {
     return f->detector == SVI_DETECTOR_VALUE      ? NULL
-           : f->with >= 0                         ? " there"
-           : f->detector == SVI_DETECTOR_STEP     ? " after the last rows"
-           : f->detector == SVI_DETECTOR_FORECAST ? " from the rest"
+           : f->with >= 0                         ? ""
+           : f->detector == SVI_DETECTOR_STEP     ? " after the previous rows"
+           : f->detector == SVI_DETECTOR_FORECAST ? " from the other sensors"
            : dated                                ? " at this time of day"
                                                   : "";
 }

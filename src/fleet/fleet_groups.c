@@ -92,14 +92,16 @@ static int group_severity(const struct svi_alert_event *a) {
     return s;
 }
 
-/* The text without its subject (stream and key), which is replaced by the list of keys. A text that does not
- * begin with it is kept whole. */
+/* The text without its subject (stream and key), which the list of keys replaces. A text that does not begin
+ * with it is kept whole. */
 static const char *group_remainder(const struct svi_fleet *f, const char *key, const char *text) {
     char subject[SVI_SUBJECT], shown[GROUP_NAME];
     const char *of = svi_subject(f->stream.root->s->stream, key, subject);
     svi_escape(shown, sizeof shown, of, strlen(of));
     const size_t length = strlen(shown);
-    return strncmp(text, shown, length) == 0 && text[length] == ' ' ? text + length + 1 : text;
+    if (strncmp(text, shown, length) != 0 || (text[length] != ' ' && text[length] != ':'))
+        return text;
+    return text + length + (text[length] == ' ');
 }
 
 /* Copies what the first alert reported: its engine may be out of memory, or the key removed, when the group
@@ -125,7 +127,8 @@ static void group_keep(struct svi_group_first *f, const char *rest, const struct
 
 /* ---- what goes out */
 
-/* "plant 12 keys: m01, m02, m03 and 9 more: absent (...), since 10:42 UTC" */
+/* "plant 12 keys: m01, m02, m03 and 9 more: temp 93 above its limit 90, since 10:42 UTC". What is missing
+ * begins with its own colon: "... and 9 more: no rows since 10:42 UTC (...)". */
 static void group_line(const struct svi_fleet *f, const struct svi_alert_group *g, const char *rest,
                        char *out) {
     char name[GROUP_NAME];
@@ -133,7 +136,8 @@ static void group_line(const struct svi_fleet *f, const struct svi_alert_group *
     if (g->keys == 1) { /* the others are no more */
         const int begin = snprintf(out, GROUP_LINE, "%s", name);
         svi_escape(name, sizeof name, g->name[0], strlen(g->name[0]));
-        snprintf(out + begin, GROUP_LINE - (size_t)begin, "%s%s %s", name[0] ? " " : "", name, rest);
+        snprintf(out + begin, GROUP_LINE - (size_t)begin, "%s%s%s%s", name[0] ? " " : "", name,
+                 rest[0] == ':' ? "" : " ", rest);
         return;
     }
     char word[SVI_KEY_WORD];
@@ -149,7 +153,7 @@ static void group_line(const struct svi_fleet *f, const struct svi_alert_group *
     }
     if (g->keys > listed)
         at += snprintf(out + at, GROUP_LINE - (size_t)at, " and %lld more", (long long)g->keys - listed);
-    snprintf(out + at, GROUP_LINE - (size_t)at, ": %s", rest);
+    snprintf(out + at, GROUP_LINE - (size_t)at, "%s%s", rest[0] == ':' ? "" : ": ", rest);
 }
 
 /* Numbered, in the name of a key (NULL: of the samples without one). */
@@ -211,10 +215,10 @@ static void group_publish(struct svi_fleet *f, struct svi_alert_group *g, const 
     /* The close says how long the whole group has lasted; anything else repeats the first text. Where lines
      * count rows (svi_engine_row_in_lines), each key counts its own, and a time would be that of reading. */
     if (closes && g->by_arrival && f->stream.root->s->alert_interval > 0)
-        rest = "over";
+        rest = "ended";
     else if (closes) {
-        snprintf(end, sizeof end, "over after %s, since %s", svi_human_duration(lasted, ts - first->since),
-                 svi_human_since(moment, first->since, ts));
+        snprintf(end, sizeof end, "ended after %s (began at %s)",
+                 svi_human_duration(lasted, ts - first->since), svi_human_since(moment, first->since, ts));
         rest = end;
     }
     /* The epoch of a key is larger by the keys removed before it began, since its events count from 0

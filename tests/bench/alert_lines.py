@@ -22,7 +22,7 @@ from alert_runs import DAY, SHOW, spoke
 LINES = 40
 DIFFERENCE = re.compile(r" (above|below|higher|lower|more|less|over|under) (than )?(expected|usual|normal|the forecast)")
 LASTED = re.compile(r"(?: on average)? for ((?:[\d,]+ (?:d|h|min|s|rows?)\b ?)+)")
-RANGE = re.compile(r"[^;(]*\((?:usually |normally )?(-?[\d.,]*\d) to (-?[\d.,]*\d)(?: expected there)?\)")
+RANGE = re.compile(r"[^;(]*\((?:usually |normally )?(-?[\d.,]*\d) to (-?[\d.,]*\d)(?: expected)?\)")
 UNITS = {"d": DAY, "h": 3600, "min": 60, "s": 1}
 
 

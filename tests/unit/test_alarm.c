@@ -47,7 +47,7 @@ static void an_alert_tells_what_happened(void **state) {
     check_numbers(&t);
     assert_string_equal(a->state, "open");
     assert_in_range(a->at, TURN + SVI_ALARM_ROWS - 1, TURN + 30); /* twenty rows of evidence */
-    assert_non_null(strstr(a->text, " rows, "));
+    assert_non_null(strstr(a->text, " rows)"));
     assert_string_equal(a->measure, "error");
     assert_true(a->before > 0.02 && a->before < 0.12 && a->after > 0.5 && a->after <= 1);
     assert_float_equal(a->since, START + TURN, 6);
@@ -58,15 +58,17 @@ static void an_alert_tells_what_happened(void **state) {
     assert_float_equal(a->top[0].low, 5 - 0.82, 0.1);
     assert_float_equal(a->top[0].high, 5 + 0.82, 0.1);
     assert_true(a->top[0].adds > 2);
-    assert_memory_equal(a->text, "pump1 quality: errors ", 22);
-    assert_non_null(strstr(a->text, " before) since 22:46 UTC (after sample 2,0"));
+    assert_memory_equal(a->text, "pump1 predictions: ", 19);
+    assert_non_null(strstr(a->text, " % wrong ("));
+    assert_non_null(strstr(a->text, " rows) since 22:46 UTC (after sample 2,0"));
+    assert_non_null(strstr(a->text, " % before ("));
     if (getenv("SVMSTREAM_STUDY"))
         for (int i = 0; i < t.count[SVI_TOPIC_ALERT]; i++)
             printf("%s\n", t.told[i].text);
     assert_non_null(strstr(a->text, "; moved most: flow 5"));
     assert_string_equal(last->state, "close");
     assert_true(last->after < 0.3 && last->since == a->since);
-    assert_memory_equal(last->text, "pump1 quality back to normal after ", 35);
+    assert_memory_equal(last->text, "pump1 predictions back to normal after ", 39);
     assert_true(tape_stat(&t, "quality_alerts") == 1 && tape_stat(&t, "quality_alert_open") == 0);
     assert_true(tape_stat(&t, "alerts") == 0);
     tape_close(&t);
@@ -85,7 +87,7 @@ static void a_regression_has_rmse(void **state) {
     assert_in_range(a->at, TURN, TURN + 40);
     assert_string_equal(a->measure, "rmse");
     assert_true(a->before > 0.2 && a->before < 0.45 && a->after > 1.5 * a->before);
-    assert_memory_equal(a->text, "pump1 quality: rmse 0.", 22);
+    assert_memory_equal(a->text, "pump1 predictions: rmse 0.", 26);
     tape_close(&t);
 }
 

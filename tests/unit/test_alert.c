@@ -198,13 +198,14 @@ static void test_lines_of_the_three_states(void **state) {
     struct svi_alert_line l = {SVI_ALERT_OPEN, "pump1", &vibration, 1,       0.82,
                                0.001,          0.4,     false,      MORNING, MORNING + 5};
     (void)state;
-    assert_line(l, "pump1 vibration 4.1 (usual 0.9 to 1.3), novelty 0.82, p 0.001, since 10:43 UTC");
+    assert_line(l, "pump1 vibration 4.1 (usually 0.9 to 1.3), novelty 0.82, p 0.001, since 10:43 UTC");
     l.state = SVI_ALERT_UPDATE;
     l.p = 1.0 / 2001;
-    assert_line(l, "pump1 worse: vibration 4.1 (usual 0.9 to 1.3), novelty 0.82, p 0.0005, since 10:43 UTC");
+    assert_line(l,
+                "pump1 worse: vibration 4.1 (usually 0.9 to 1.3), novelty 0.82, p 0.0005, since 10:43 UTC");
     l.state = SVI_ALERT_CLOSE;
     l.time = MORNING + 725;
-    assert_line(l, "pump1 back to normal after 12 min, worst grade 0.4, since 10:43 UTC");
+    assert_line(l, "pump1 back to normal after 12 min (worst grade 0.4, began at 10:43 UTC)");
     l.count = 0;
     l.state = SVI_ALERT_OPEN;
     assert_line(l, "pump1 novelty 0.82, p 0.0005, since 10:43 UTC");
@@ -217,33 +218,33 @@ static void test_lines_of_the_three_states(void **state) {
     l.top = &beyond;
     l.count = 1;
     l.state = SVI_ALERT_OPEN;
-    assert_line(l,
-                "pump1 vibration 4.1 (usual 0.9 to 1.3, earlier 0.64 to 2.1), novelty 0.82, p 0.0005, since "
-                "10:43 UTC");
+    assert_line(l, "pump1 vibration 4.1 (usually 0.9 to 1.3, never beyond 0.64 to 2.1 before), novelty 0.82, "
+                   "p 0.0005, since "
+                   "10:43 UTC");
 }
 
 static void test_the_day_and_times_that_are_none(void **state) {
     struct svi_alert_line l = {SVI_ALERT_CLOSE, "s", NULL, 0, 0, 0, 1, false, MORNING, MORNING};
     (void)state;
-    assert_line(l, "s back to normal after 0 s, worst grade 1, since 10:43 UTC");
+    assert_line(l, "s back to normal after 0 s (worst grade 1, began at 10:43 UTC)");
     l.time = l.since + 0.00037;
-    assert_line(l, "s back to normal after less than 0.1 s, worst grade 1, since 10:43 UTC");
+    assert_line(l, "s back to normal after less than 0.1 s (worst grade 1, began at 10:43 UTC)");
     l.time = MORNING + 86400;
-    assert_line(l, "s back to normal after 24 h 0 min, worst grade 1, since 2023-11-15 10:43 UTC");
+    assert_line(l, "s back to normal after 24 h 0 min (worst grade 1, began at 2023-11-15 10:43 UTC)");
     l.time = MORNING + 10 * 86400 + 3600;
-    assert_line(l, "s back to normal after 10 d 1 h, worst grade 1, since 2023-11-15 10:43 UTC");
+    assert_line(l, "s back to normal after 10 d 1 h (worst grade 1, began at 2023-11-15 10:43 UTC)");
     l.since = 350;
     l.time = 351.5;
-    assert_line(l, "s back to normal after 1.5 s, worst grade 1, since 350 s");
+    assert_line(l, "s back to normal after 1.5 s (worst grade 1, began at 350 s)");
     l.since = 99999999;
     l.time = l.since + 99.4;
-    assert_line(l, "s back to normal after 99 s, worst grade 1, since 1e8 s");
+    assert_line(l, "s back to normal after 99 s (worst grade 1, began at 1e8 s)");
     l.since = 1e18;
     l.time = INFINITY;
-    assert_line(l, "s back to normal after more than 1000 years, worst grade 1, since 1e18 s");
+    assert_line(l, "s back to normal after more than 1000 years (worst grade 1, began at 1e18 s)");
     l.since = -3;
     l.time = NAN;
-    assert_line(l, "s back to normal after 0 s, worst grade 1, since -3 s");
+    assert_line(l, "s back to normal after 0 s (worst grade 1, began at -3 s)");
 }
 
 /* The value and the usual range as they are shown. */
@@ -258,19 +259,19 @@ static void assert_numbers(double value, double low, double high, const char *wa
 
 static void test_numbers_as_a_person_writes_them(void **state) {
     (void)state;
-    assert_numbers(4.1, 0.9, 1.3, "4.1 (usual 0.9 to 1.3)");
-    assert_numbers(12.3456, 1.23456, 2, "12.3 (usual 1.23 to 2)");
-    assert_numbers(1013.26, 1012.914, 1013.04, "1013.26 (usual 1012.91 to 1013.04)");
-    assert_numbers(101325, 101100, 101200, "101325 (usual 101100 to 101200)");
-    assert_numbers(-0.5, -0.25, 0, "-0.5 (usual -0.25 to 0)");
-    assert_numbers(9.999, 1, 2, "10 (usual 1 to 2)");
-    assert_numbers(3, 0, 0, "3 (usual 0 to 0)");
-    assert_numbers(1.5e9, 1e9, 1.1e9, "1.5e9 (usual 1e9 to 1.1e9)");
-    assert_numbers(2.5e-9, 1e-12, 1e-10, "2.5e-9 (usual 1e-12 to 1e-10)");
-    assert_numbers(0.00012, 0.00001, 0.00002, "0.00012 (usual 0.00001 to 0.00002)");
+    assert_numbers(4.1, 0.9, 1.3, "4.1 (usually 0.9 to 1.3)");
+    assert_numbers(12.3456, 1.23456, 2, "12.3 (usually 1.23 to 2)");
+    assert_numbers(1013.26, 1012.914, 1013.04, "1013.26 (usually 1012.91 to 1013.04)");
+    assert_numbers(101325, 101100, 101200, "101325 (usually 101100 to 101200)");
+    assert_numbers(-0.5, -0.25, 0, "-0.5 (usually -0.25 to 0)");
+    assert_numbers(9.999, 1, 2, "10 (usually 1 to 2)");
+    assert_numbers(3, 0, 0, "3 (usually 0 to 0)");
+    assert_numbers(1.5e9, 1e9, 1.1e9, "1.5e9 (usually 1e9 to 1.1e9)");
+    assert_numbers(2.5e-9, 1e-12, 1e-10, "2.5e-9 (usually 1e-12 to 1e-10)");
+    assert_numbers(0.00012, 0.00001, 0.00002, "0.00012 (usually 0.00001 to 0.00002)");
     assert_numbers(7, NAN, NAN, "7");
-    assert_numbers(-INFINITY, 1, 2, "-infinite (usual 1 to 2)");
-    assert_numbers(NAN, 1, 2, "unknown (usual 1 to 2)");
+    assert_numbers(-INFINITY, 1, 2, "-infinite (usually 1 to 2)");
+    assert_numbers(NAN, 1, 2, "unknown (usually 1 to 2)");
 }
 
 static void test_names_are_escaped_and_all_fits(void **state) {
@@ -286,15 +287,15 @@ static void test_names_are_escaped_and_all_fits(void **state) {
     char text[SVI_ALERT_TEXT];
     assert_true(svi_alert_text(text, &l) < SVI_ALERT_TEXT);
     assert_non_null(strstr(text, "nnn... worse: nnn"));
-    assert_non_null(strstr(text, ", a\\x0a\\xff 1 (usual 0 to 0.5)"));
+    assert_non_null(strstr(text, ", a\\x0a\\xff 1 (usually 0 to 0.5)"));
     assert_non_null(strstr(text, ", novelty 0.12, p 1e-6, since 1973-03-03 09:46 UTC"));
 }
 
 static void test_units_follow_values(void **state) {
     static const char *const units[] = {"\u00b0C", "\xff\n", "", NULL};
     static const char *const want[] = {
-        "s temp 95 \u00b0C (usual 58 to 62), novelty", "s temp 95 \\xff\\x0a (usual 58 to 62), novelty",
-        "s temp 95 (usual 58 to 62), novelty", "s temp 95 (usual 58 to 62), novelty"};
+        "s temp 95 \u00b0C (usually 58 to 62), novelty", "s temp 95 \\xff\\x0a (usually 58 to 62), novelty",
+        "s temp 95 (usually 58 to 62), novelty", "s temp 95 (usually 58 to 62), novelty"};
     (void)state;
     for (int i = 0; i < 4; i++) {
         const struct svi_alert_feature f = {
@@ -332,7 +333,7 @@ static void test_units_of_findings(void **state) {
     svi_episode_text(text, &l);
     assert_non_null(strstr(
         text,
-        ": temp 95 \u00b0C while load is 30 % (usually 58 to 62), about once in 20 months at this rate"));
+        ": temp 95 \u00b0C while load is 30 % (usually 58 to 62), by chance about once in 20 months, "));
     const struct svi_quality_feature moved = {
         .name = "vibration", .unit = "mm/s", .before = 0.9, .after = 1.4, .deviation = 0.1};
     const struct svi_quality_line q = {
@@ -346,7 +347,7 @@ static void test_units_of_findings(void **state) {
 /* What the detectors of sensors say. */
 static const char *there(const struct svi_alert_fact *f, bool dated) {
     (void)f;
-    return dated ? " at this time of day" : " there";
+    return dated ? " at this time of day" : " from the other sensors";
 }
 
 static void assert_episode(struct svi_episode_line l, const char *want) {
@@ -378,36 +379,38 @@ static void test_means_steps_and_spreads(void **state) {
                                  .time = MORNING};
     assert_episode(l,
                    "s notice: temp 45 on average for 30 min, 41 expected at this time of day (39.5 to 42.5), "
-                   "about once in 4 days at this rate, since 10:13 UTC");
+                   "by chance about once in 4 days, since 10:13 UTC");
     f.value = 42.4; /* within the range of single values: the distance says what is wrong */
     assert_episode(
         l, "s notice: temp 42.4 on average for 30 min, 1.4 above the 41 expected at this time of day, "
-           "about once in 4 days at this rate, since 10:13 UTC");
+           "by chance about once in 4 days, since 10:13 UTC");
     f.value = 40.3;
     l.by_rows = true;
     l.since = 156;
     l.time = 185;
     f.span = 30;
-    assert_episode(l, "s notice: temp 40.3 on average for 30 rows, 0.7 below the 41 expected there, "
-                      "about once in 6,000 rows, since row 156");
+    assert_episode(
+        l, "s notice: temp 40.3 on average for 30 rows, 0.7 below the 41 expected from the other sensors, "
+           "by chance about once in 6,000 rows, since row 156");
     f.detector = SVI_DETECTOR_STEP;
     f.span = 0; /* a single sample, compared with its last rows */
     f.value = 2037;
     f.expected = 1900;
     f.low = 1850;
     f.high = 1950;
-    assert_episode(l, "s notice: temp 2037, 1900 expected there (1850 to 1950), "
-                      "about once in 6,000 rows, since row 156");
+    assert_episode(l, "s notice: temp 2037, 1900 expected from the other sensors (1850 to 1950), "
+                      "by chance about once in 6,000 rows, since row 156");
     f.detector = SVI_DETECTOR_SPREAD;
     f.deviates = SVI_DEVIATES_SPREAD;
     f.span = 30;
     f.low = 637;
     f.high = 2037;
     assert_episode(l, "s notice: temp varies more than expected, from 637 to 2037 in 30 rows, "
-                      "about once in 6,000 rows, since row 156");
+                      "by chance about once in 6,000 rows, since row 156");
     l.state = SVI_ALERT_CLOSE;
     assert_episode(
-        l, "s back to normal after 29 rows (notice, at worst about once in 6,000 rows), since row 156");
+        l,
+        "s back to normal after 29 rows (worst: notice, by chance about once in 6,000 rows; began at row 156)");
 }
 
 /* The vibration is too high for a machine at rest: its ampere meter is not what deviates. */
@@ -432,24 +435,102 @@ static void test_the_other_feature(void **state) {
                                        .by_rows = true,
                                        .since = 8,
                                        .time = 8};
-    assert_episode(l, "s notice: vib 0.66 while current is 1.5 (4.41 to 7.6 expected of current there), "
-                      "about once in 100 rows, since row 8");
+    assert_episode(l, "s notice: vib 0.66 while current is 1.5 (4.41 to 7.6 expected for current), "
+                      "by chance about once in 100 rows, since row 8");
+}
+
+/* Columns of categories read as words; a deviation that persists says so. */
+static void test_categories_and_what_persists(void **state) {
+    struct svi_alert_fact f[] = {
+        {.name = "shift=day", .category = true, .value = 0, .expected = NAN, .low = 1, .high = 1, .with = -1},
+        {.basis = there, .name = "temp", .value = 9, .expected = 3, .low = 1, .high = 5, .with = 2}};
+    struct svi_episode_line l = {.facts = f,
+                                 .stream = "s",
+                                 .count = 2,
+                                 .state = SVI_ALERT_UPDATE,
+                                 .news = SVI_POLICY_LASTS,
+                                 .surprise = 2,
+                                 .by_rows = true,
+                                 .since = 8,
+                                 .time = 8};
+    (void)state;
+    f[1].with_name = "shift=day";
+    f[1].with_category = true;
+    f[1].with_value = 1;
+    assert_episode(
+        l, "s notice, ongoing: not shift=day (usually it is); temp 9 while shift=day, 3 expected from "
+           "the other sensors (1 to 5), by chance about once in 100 rows, since row 8");
+    l.opening = "persistent";
+    l.count = 1;
+    l.state = SVI_ALERT_OPEN;
+    f[0].value = 1;
+    f[0].low = f[0].high = 0;
+    assert_episode(l, "s notice: persistent deviation: shift=day (usually not), "
+                      "by chance about once in 100 rows, since row 8");
+    l.count = 2;
+    l.combination = true;
+    assert_episode(l, "s notice: persistent unusual combination of shift=day and temp 9 (each alone in its "
+                      "usual range), by chance about once in 100 rows, since row 8");
+    l.count = 0;
+    assert_episode(l, "s notice: persistent deviation, by chance about once in 100 rows, since row 8");
+}
+
+static void assert_quality(struct svi_quality_line l, const char *want) {
+    char text[SVI_ALERT_TEXT];
+    assert_int_equal(svi_alert_quality_text(text, &l), strlen(want));
+    assert_string_equal(text, want);
+}
+
+static void test_lines_of_quality(void **state) {
+    struct svi_quality_line l = {.state = SVI_ALERT_OPEN,
+                                 .stream = "s",
+                                 .before = 0.041,
+                                 .after = 0.17,
+                                 .worst = 0.31,
+                                 .rows = 153,
+                                 .wrong = 26,
+                                 .rows_before = 1000,
+                                 .wrong_before = 41,
+                                 .since = MORNING,
+                                 .time = MORNING + 720,
+                                 .number = 41230};
+    (void)state;
+    assert_quality(l,
+                   "s predictions: 17 % wrong (26 of 153 rows) since 10:43 UTC (after sample 41,230), 4.1 % "
+                   "before (41 of 1,000 rows)");
+    l.state = SVI_ALERT_UPDATE;
+    l.regress = l.by_rows = true;
+    l.since = 12;
+    assert_quality(l, "s predictions, worse: rmse 0.17 (153 rows) since row 12, 0.041 before (1,000 rows)");
+    l.state = SVI_ALERT_CLOSE;
+    l.time = 32;
+    assert_quality(
+        l, "s predictions back to normal after 20 rows: rmse 0.17, 0.041 before, 0.31 at worst (began "
+           "at row 12)");
+    l.adapted = true;
+    l.regress = false;
+    assert_quality(l, "s predictions settled at a new level after 20 rows: 17 % wrong, 4.1 % before, 31 % at "
+                      "worst (began at row 12)");
 }
 
 static void test_how_rare(void **state) {
     static const struct {
         double surprise, rows, a_day;
         const char *want;
-    } cases[] = {{2, 1e9, 86400, "about once in 100 seconds at this rate"},
-                 {3.3, 1e9, 1440, "about once in 30 hours at this rate"},
-                 {3.16, 1e9, 1440, "about once in 20 hours at this rate"},
-                 {4.8, 1e9, 1440, "about once in 6 weeks at this rate"},
-                 {9, 1e4, 1440, "less than once in 2 months at this rate"},
-                 {9, 110000, 1440, "less than once in 2 years at this rate"},
+    } cases[] = {{2, 1e9, 86400, "about once in 100 seconds"},
+                 {3.3, 1e9, 1440, "about once in 30 hours"},
+                 {3.16, 1e9, 1440, "about once in 20 hours"},
+                 {4.8, 1e9, 1440, "about once in 6 weeks"},
+                 {9, 1e4, 1440, "less than once in 2 months"},
+                 {9, 110000, 1440, "less than once in 2 years"},
                  {300, 1e4, 0, "less than once in 100,000 rows"},
                  {5.5, 12345, 0, "less than once in 100,000 rows"},
                  {5, 10000, 0, "about once in 100,000 rows"},
-                 {20, 0, 1440, "less than once in 1000 years at this rate"}};
+                 {20, 0, 1440, "less than once in 1000 years"},
+                 {5.73, 1e9, 1440, "by chance about once in 10 months"},
+                 {9, 700, 1440, "by chance less than once in 4 days"},
+                 {3.15, 1e9, 1440, "by chance about once in 20 hours"},
+                 {2.8, 1e9, 1e9, "by chance about once a second"}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct svi_episode_line l = {.state = SVI_ALERT_OPEN,
@@ -538,7 +619,7 @@ static void test_any_line_is_valid_and_short(void **state) {
         assert_true(length < SVI_ALERT_TEXT && strlen(text) == length && text[SVI_ALERT_TEXT] == 'x');
         assert_true(svi_utf8_valid(text, length));
         assert_non_null(strstr(text, l.state == SVI_ALERT_CLOSE ? " back to normal after " : "novelty "));
-        assert_non_null(strstr(text, ", since "));
+        assert_non_null(strstr(text, l.state == SVI_ALERT_CLOSE ? ", began at " : ", since "));
         for (size_t k = 0; k < length; k++)
             assert_true((unsigned char)text[k] >= ' ');
     }
@@ -584,6 +665,8 @@ int main(void) {
         cmocka_unit_test(test_units_of_findings),
         cmocka_unit_test(test_means_steps_and_spreads),
         cmocka_unit_test(test_the_other_feature),
+        cmocka_unit_test(test_categories_and_what_persists),
+        cmocka_unit_test(test_lines_of_quality),
         cmocka_unit_test(test_how_rare),
         cmocka_unit_test(test_digits_until_they_differ),
         cmocka_unit_test(test_names_are_escaped_and_all_fits),

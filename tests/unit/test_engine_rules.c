@@ -57,15 +57,15 @@ static void events_say_what_happened(void **state) {
     assert_true(limit->count == 1 && limit->top[0].value == 93 && limit->top[0].high == 90);
     assert_string_equal(limit->text, "pump1 temp 93 above its limit 90, since 11:33 UTC");
     /* The value was also beyond all earlier ones: one alert, which closes with the last of the two. */
-    a = find_rule(&t, "close", "pump1 temp within what was seen before again after ");
+    a = find_rule(&t, "close", "pump1 temp within its earlier range again after ");
     assert_true(a && a->alert == limit->alert && a->count == 0 && a->since == limit->since);
-    assert_null(find_rule(&t, "open", "above all it ever showed"));
+    assert_null(find_rule(&t, "open", "above its highest so far"));
     a = find_rule(&t, "open", "pump1 vibration stuck at 0.412 for ");
     assert_true(a && a->at <= STUCK + 60 && a->since == START + 60 * STUCK);
     assert_non_null(find_rule(&t, "close", "pump1 vibration moving again after 5 h "));
-    a = find_rule(&t, "open", "pump1 flow absent (a value usually every 60 s), since ");
+    a = find_rule(&t, "open", "pump1 flow: no values since ");
     assert_true(a && a->at < GONE + 10 && a->since == START + 60 * (GONE - 1) && isnan(a->top[0].value));
-    assert_non_null(find_rule(&t, "close", "pump1 flow back after "));
+    assert_non_null(find_rule(&t, "close", "pump1 flow sending values again after "));
     assert_true(tape_stat(&t, "rule_alerts_open") == 0 && tape_stat(&t, "rule_alerts") >= 3);
     svi_engine_reset(svi_stream_root(t.e));
     tape_close(&t);
@@ -166,10 +166,10 @@ static void columns_come_and_are_left_out(void **state) {
     tape_open(&t, settings, (const char *const[]){"novelty", "none", "limits", "", NULL});
     tape_feed(&t, words, 0, ENDS, 16);
     assert_int_equal(count_rules(&t), 3);
-    const struct told *a = find_rule(&t, "open", "pump1 flow absent"), *later;
+    const struct told *a = find_rule(&t, "open", "pump1 flow: no values"), *later;
     assert_true(a && a->at < 1510);
-    later = find_rule(&t, "update", "pump1 flow absent"); /* a warning after half an hour */
-    assert_true(later && later->at == 1529 && find_rule(&t, "close", "pump1 flow back"));
+    later = find_rule(&t, "update", "pump1 flow: no values"); /* a warning after half an hour */
+    assert_true(later && later->at == 1529 && find_rule(&t, "close", "pump1 flow sending values again"));
     tape_close(&t);
 }
 

@@ -94,7 +94,7 @@ static void test_a_group_moves_along(void **unused) {
         learn_key(&f, 1);
     }
     assert_string_equal(text_of(f.last[SVI_TOPIC_ALERT], "state"), "close");
-    assert_non_null(strstr(text_of(f.last[SVI_TOPIC_ALERT], "text"), "over after 66 s"));
+    assert_non_null(strstr(text_of(f.last[SVI_TOPIC_ALERT], "text"), "ended after 66 s"));
     speaker_close(&f);
 }
 

@@ -77,7 +77,7 @@ static void test_new_feature_is_the_reason(void **unused) {
     assert_true(t.count[SVI_TOPIC_ALERT] > 0 && a->at >= LATER + 400);
     assert_string_equal(a->name[0], "s10");
     assert_true(a->top[0].adds > 0.5 && a->top[0].low == 0 && a->top[0].high == 0);
-    assert_non_null(strstr(a->text, "s10 30 (usual 0 to 0)"));
+    assert_non_null(strstr(a->text, "s10 30 (usually 0 to 0)"));
     tape_close(&t);
 }
 
