@@ -20,11 +20,8 @@ NOT_YET = {
     "benchmarks",
     "cluster",
     "http",
-    "input",
     "keys",
-    "metrics",
     "protocol",
-    "python",
 }
 ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "vs.", "cf.", "approx.", "resp.", "incl.", "al.", "Fig.", "Eq.", "Sect.", "...")
 END = re.compile(r"(\S*[.!?][)\"'*_]*)\s+(?=\S)")
