@@ -1,9 +1,12 @@
 """Recordings of the program and how they are played.
 
-Each folder here is one scene: `scene.json` says what kind it is, its other files are what an earlier build wrote or was given (a state folder,
+Each folder here with a scene.json is one scene: `scene.json` says what kind it is, its other files are what an earlier build wrote or was given (a state folder,
 model files, rows, the bytes of a dialogue), and `expected.json.gz` is what that build made of them. `evaluate` plays a scene with the program
 in $SVMSTREAM, through its command line and its sockets alone, and returns the same figures; `tests/cli/test_recorded` compares the two, and
 `tests/recorded/record` makes the recordings.
+
+A folder with the number of a release, as 0.1.0, holds what that release kept: states, exported states, models. Every later version must read
+it, so nothing overwrites these inputs (their checksums are in SHA256SUMS); only their expected.json.gz may be made again.
 
 Bits depend on the instruction set, so every scene is played with the plain kernels of svmstream, OpenBLAS and libm (`PLAIN`), which every
 x86-64 machine has. Texts for people may be improved: of them the numbers, fingerprints and file names are compared, of an error its code.
@@ -74,8 +77,30 @@ def save(path, content):
         f.write(content)
 
 
-def scenes():
-    return sorted(n for n in os.listdir(HERE) if os.path.exists(os.path.join(HERE, n, "scene.json")))
+def scenes(folder=""):
+    """Names of the scenes: NAME of this version, RELEASE/NAME of an earlier one."""
+    names = [os.path.join(folder, n) for n in os.listdir(os.path.join(HERE, folder))]
+    return sorted(n for n in names if os.path.exists(os.path.join(HERE, n, "scene.json")))
+
+
+def releases():
+    return sorted(n for n in os.listdir(HERE) if re.fullmatch(r"\d+\.\d+\.\d+", n))
+
+
+def all_scenes():
+    return scenes() + [name for release in releases() for name in scenes(release)]
+
+
+def sums(release):
+    """{name: checksum} of the inputs of a release: all that was written or given then."""
+    root = os.path.join(HERE, release)
+    names = sorted(os.path.relpath(os.path.join(d, f), root) for d, _, files in os.walk(root) for f in files)
+    return {n: hashlib.sha256(of_file(os.path.join(root, n))).hexdigest() for n in names if os.path.basename(n) not in ("expected.json.gz", "built_with.json", "SHA256SUMS")}
+
+
+def recorded_sums(release):
+    with open(os.path.join(HERE, release, "SHA256SUMS")) as f:
+        return {n: s for s, n in (line.rstrip("\n").split("  ", 1) for line in f)}
 
 
 def scene(name):
@@ -87,8 +112,8 @@ def expected(name):
     return json.loads(load(os.path.join(HERE, name, "expected.json.gz")))
 
 
-def recorded_with():
-    with open(os.path.join(HERE, "built_with.json")) as f:
+def recorded_with(release=""):
+    with open(os.path.join(HERE, release, "built_with.json")) as f:
         return json.load(f)
 
 
@@ -334,6 +359,12 @@ def replayed(*words):
 
 
 def unpack_folder(where, work):
+    """The state directory of a scene, unpacked or, where the scene has an exported state, imported."""
+    exported = os.path.join(where, "export.gz")
+    if os.path.exists(exported):
+        code, _, err = command("state", "import", "-q", os.path.join(work, "state"), input=load(exported))
+        assert code == 0, "the exported state is refused: %s" % err
+        return os.path.join(work, "state")
     with tarfile.open(os.path.join(where, "state.tar.xz")) as t:
         t.extractall(work)
     return os.path.join(work, "state")
@@ -371,10 +402,16 @@ def continued(s, where, folder, known):
     return result
 
 
+def shown(folder, imported):
+    """What `state show` prints; of an imported state, whose file is of today, the fingerprints."""
+    found = of_command("state", "show", folder)
+    return found[:1] + [t for t in found[1:] if HASH.fullmatch(t)] if imported else found
+
+
 def evaluate_state(s, where, work, known):
     folder = unpack_folder(where, work)
     result = {
-        "show": of_command("state", "show", folder),
+        "show": shown(folder, os.path.exists(os.path.join(where, "export.gz"))),
         CHECKPOINT + "verify": of_command("state", "verify", "-q", folder),
         CHECKPOINT + "replay": replayed(folder),
         "settings": of_step(["config", "show", "--state.dir", folder], "settings"),
@@ -456,9 +493,9 @@ def settings_of(text):
 PRINTED = {"numbers": tokens, "text": lambda t: digest(masked(t).encode()), "settings": settings_of, "code": lambda t: []}
 
 
-def of_step(words, how):
-    """One command: exit code, and what it printed."""
-    code, out, _ = command(*words)
+def of_step(words, how, given=None):
+    """One command: exit code, and what it printed; `given`: its standard input."""
+    code, out, _ = command(*words, input=given)
     return [code] + PRINTED[how](out)
 
 
@@ -471,7 +508,8 @@ def evaluate_files(s, where, work, known):
     result = {}
     for number, step in enumerate(s["steps"]):
         name = "%d. %s" % (number + 1, " ".join(step["run"]))
-        result[name] = of_step([os.path.join(work, w[1:]) if w.startswith("@") else w for w in step["run"]], step["out"])
+        given = of_file(os.path.join(work, step["in"])) if "in" in step else None
+        result[name] = of_step([os.path.join(work, w[1:]) if w.startswith("@") else w for w in step["run"]], step["out"], given)
         for file in step.get("wrote", []) if result[name][0] == 0 else []:
             result[name + ": " + file] = digest(of_file(os.path.join(work, file)))
     return result
