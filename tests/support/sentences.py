@@ -18,8 +18,6 @@ NOT_YET = {
     "svmstream",
     "settings",
     "benchmarks",
-    "cluster",
-    "http",
     "keys",
     "protocol",
 }
