@@ -43,6 +43,7 @@ exec {program}-mqtt --in tcp://127.0.0.1:{0} --out tcp://127.0.0.1:{1} "$@"
 """
 HTTP = """#!/bin/bash
 case "$1" in token|--help|--version) exec {program}-http "$@" ;; esac
+case " $* " in *" --stream "*) exec {program}-http --listen 127.0.0.1:{4} "$@" ;; esac
 exec {program}-http --listen 127.0.0.1:{4} --stream ctl=tcp://127.0.0.1:{2} "$@"
 """
 
@@ -69,7 +70,7 @@ def commands(content):
     return result
 
 
-NUMBER = r"(?:less than )?[+-]?\d+(?:[.,:]\d+)*(?:e[+-]?\d+)?"
+NUMBER = r"(?:[0-9a-f]{32}|(?:less than )?[+-]?\d+(?:[.,:]\d+)*(?:e[+-]?\d+|[kMG]\b)?)"  # and hashes
 
 
 def line_pattern(line, vary):
