@@ -36,16 +36,43 @@ status() {
     fi
 }
 
-# The pipeline, flat out.
+# The demo, as fast as possible: a chart, an alert of a real fault, five lines, and commands that work as they are printed.
 "$examples/pipeline.sh" 0 >"$folder/pipeline" 2>&1 </dev/null
-status "the pipeline ends well" $? "$folder/pipeline"
-expect "the pipeline shows scores" "$folder/pipeline" '^score weather yhat=[01] y=[01] (right|wrong) '
-expect "the pipeline shows models" "$folder/pipeline" '^model weather version=[0-9]+ method=alsvm d=8 '
-expect "the pipeline shows statistics" "$folder/pipeline" '^stats weather seen='
-expect "the pipeline has learned every row" "$folder/pipeline" '^learned 18159$'
-expect "nothing was refused" "$folder/pipeline" '^refused 0$'
-tail -n 1 "$folder/pipeline" >"$folder/last"
-expect "the last line of the pipeline is the accuracy" "$folder/last" '^accuracy 0\.(78[5-9]|79[0-9])$'
+status "the demo ends well" $? "$folder/pipeline"
+expect "it warns of the fault as it happens" "$folder/pipeline" '^  ALERT weather sea_level_pressure 5504 above all it ever showed$'
+expect "and explains it" "$folder/pipeline" '^  Day 3,596 of the records says 5503\.8 hPa\. '
+expect "by what is in the file" "$folder/pipeline" ' the records are wrong, on 2 days\. '
+figures=' +(6[4-9]|7[01])\.. % +(7[3-9]|8[01])\.. % +(79|8[0-5])\.. %   .*(·|\.).*(○|o).*(●|#)$'
+expect "the chart begins with the first 1,500 days" "$folder/pipeline" "^  1,500$figures"
+expect "and ends with the last" "$folder/pipeline" "^ 18,000$figures"
+expect "all days were learned" "$folder/pipeline" '^  18,159 days arrived'
+expect "the linear model is better than yesterday" "$folder/pipeline" '^  One linear model, --method alsvm, was right on 7[89]\.. %\.$'
+expect "the default learner is better still" "$folder/pipeline" '^  The default learner was right on 81\.[3-9] %: 4[0-9] % fewer errors'
+LC_ALL=C "$examples/pipeline.sh" 0 >"$folder/ascii" 2>&1 </dev/null
+n=$((n + 1))
+if [ "$(grep -cE "^[ 1]*[0-9],[05]00$figures" "$folder/ascii")" = 12 ] && ! LC_ALL=C grep -q '[^ -~]' "$folder/ascii"; then
+    echo "ok $n - without UTF-8 it is ASCII"
+else
+    echo "not ok $n - without UTF-8 it is ASCII"
+    sed 's/^/#   /' "$folder/ascii"
+    failed=1
+fi
+n=$((n + 1))
+if [ "$(LC_ALL=C.UTF-8 awk '{ gsub(/[^ -~]+/, "x") } length($0) > 80' "$folder/pipeline")" = "" ]; then
+    echo "ok $n - it is at most 80 columns wide"
+else
+    echo "not ok $n - it is at most 80 columns wide"
+    failed=1
+fi
+sed -n 's/^  \(build\/svmstream .*\)/\1/p' "$folder/pipeline" >"$folder/next"
+n=$((n + 1))
+if [ "$(wc -l <"$folder/next")" = 3 ] && (cd "$examples/.." && sed "s|^build/svmstream|\"$SVMSTREAM\"|" "$folder/next" | bash -e) >"$folder/tried" 2>&1; then
+    echo "ok $n - three commands to try work"
+else
+    echo "not ok $n - three commands to try work"
+    sed 's/^/#   /' "$folder/tried"
+    failed=1
+fi
 
 # A log that is followed.
 "$examples/follow.sh" >"$folder/follow" 2>&1 </dev/null
