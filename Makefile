@@ -56,8 +56,16 @@ LIB_A    = $(BUILD)/libsvmstream.a
 LIB_FIXED = $(filter-out $(VERSION_OBJ),$(LIB_OBJ)) | $(LIB_A)
 LIB_SO   = $(BUILD)/libsvmstream.so.$(VERSION)
 
-# One short line for each step; `make V=1` shows the commands.
-say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
+# Each step has a short line. At a terminal they share one line that counts; with QUIET=1 every hundredth step has a line.
+# A dry run, made before the first step, counts how many there will be. `make V=1` shows the commands.
+DRY_RUN  = $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS))))
+STEP    :=
+STEPS    = $(eval STEPS := $(shell $(MAKE) -n COUNT=1 $(MAKEOVERRIDES) $(MAKECMDGOALS) 2>/dev/null | grep -c '^: a step;'))$(STEPS)
+say_each = printf '  %-5s %s\n' $(1) $(2);
+say_few  = case $(words $(STEP)) in *00|$(STEPS)) printf '  %d of %d steps\n' $(words $(STEP)) $(STEPS);; esac;
+say_one  = printf '\033[K[%3d/%d] %-5s %s\$(if $(filter $(STEPS),$(words $(STEP))),n,r)' $(words $(STEP)) $(STEPS) $(1) $(2);
+say_how  = $(if $(DRY_RUN),each,$(if $(QUIET),few,$(if $(MAKE_TERMOUT),one,each)))
+say = $(if $(V),,@$(eval STEP += x)$(if $(COUNT),: a step;,$(call say_$(say_how),$(1),$(2))))
 
 # A second `make` inside a recipe builds with all cores unless the caller chose a number.
 SUBMAKE  = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
@@ -185,8 +193,8 @@ deps-bench: deps
 
 # ---- the main job on real data
 
-demo: deps ## build, then run + feed + watch on real weather data; under a minute
-	$(SUBMAKE) all
+demo: deps ## build, then two learners live on 50 years of real weather; under a minute
+	$(SUBMAKE) $(if $(MAKE_TERMOUT),,QUIET=1) all
 	@SVMSTREAM=$(BUILD)/svmstream examples/pipeline.sh
 
 # ---- examples: public headers only
