@@ -48,13 +48,12 @@ start() {
 }
 
 # A row is a day. The budget allows about one alert of unusual weather a year.
-start weather --alert.interval 86400 --alert.budget 0.02/week
+start omaha --alert.interval 86400 --alert.budget 0.02/week
 start linear --method alsvm --novelty none
 
-# Alerts of rules, as they open.
-"$svmstream" watch alert --json --out "${out[weather]}" </dev/null 2>/dev/null |
-    sed -un 's/.*"kind":"rule".*"state":"open".*"text":"\([^"]*\)".*/  ALERT \1/; t shown; b
-        :shown; s/ (/\n        (/p' &
+# Alerts of rules, marked !, as they open.
+"$svmstream" watch alert --json --out "${out[omaha]}" </dev/null 2>/dev/null |
+    sed -un 's/.*"kind":"rule".*"state":"open".*"text":"\([^"]*\)".*/! \1/p' &
 watch=$!
 children+=("$(jobs -p %%)" "$watch")
 
@@ -62,7 +61,7 @@ url=
 if [ -t 0 ] && [ -t 1 ]; then
     for port in 9464 0; do # its own port, unless that is in use
         mkfifo "$folder/page$port"
-        "$http" --listen 127.0.0.1:$port --stream "ctl=${ctl[weather]}" --stream "ctl=${ctl[linear]}" \
+        "$http" --listen 127.0.0.1:$port --stream "ctl=${ctl[omaha]}" --stream "ctl=${ctl[linear]}" \
             </dev/null 2>"$folder/page$port" &
         page=$!
         exec 4<"$folder/page$port"
@@ -90,7 +89,7 @@ marks='. o #'
 
 # One row of both learners is one line here: `feed --scores` prints the score of each row once it is acknowledged.
 scores() { exec "$svmstream" feed -q --ack --scores --rate "$rate" --in "${in[$1]}" "$file" </dev/null; }
-paste <(scores weather) <(scores linear) | awk -F '\t' -v marks="$marks" -v every=1500 -v result="$folder/result" '
+paste <(scores omaha) <(scores linear) | awk -F '\t' -v marks="$marks" -v every=1500 -v result="$folder/result" '
     function field(text, name) {
         return match(text, "\"" name "\":[0-9]+") ? substr(text, RSTART + length(name) + 3, RLENGTH - length(name) - 3) : ""
     }
@@ -140,16 +139,16 @@ paste <(scores weather) <(scores linear) | awk -F '\t' -v marks="$marks" -v ever
 read -r rows yesterday linear default fewer <"$folder/result" || exit 1
 
 # Of all alerts, the first of a rule. What it names stands in the file.
-"$svmstream" ctl alerts --ctl "${ctl[weather]}" </dev/null >"$folder/alerts" 2>/dev/null || exit 1
+"$svmstream" ctl alerts --ctl "${ctl[omaha]}" </dev/null >"$folder/alerts" 2>/dev/null || exit 1
 alert=$(sed 's/{"v":/\n&/g' "$folder/alerts" | grep -m 1 '"kind":"rule".*"state":"open"')
-text=$(sed 's/.*"text":"\([^"]*\)".*/\1/; s/ (/\n  (/' <<<"$alert")
+text=$(sed 's/.*"text":"\([^"]*\)".*/\1/' <<<"$alert")
 read -r feature value < <(sed 's/.*"top":\[{"feature":"\([^"]*\)","value":\([^,]*\),.*/\1 \2/' <<<"$alert")
 read -r row wrong < <(zcat "$file" | awk -F, -v feature="$feature" -v value="$value" '
     NR == 1 { for (k = 1; k <= NF; k++) if ($k == feature) column = k }
     NR > 1 && column && $column == value && !row { row = NR - 1 }
     NR > 1 && column && $column > 1100 { wrong++ }
     END { print int(row / 1000) "," substr(1000 + row % 1000, 2), wrong }')
-spells=$("$svmstream" ctl status --ctl "${ctl[weather]}" </dev/null | sed -n 's/.*"alerts":\([0-9]*\),.*/\1/p')
+spells=$("$svmstream" ctl status --ctl "${ctl[omaha]}" </dev/null | sed -n 's/.*"alerts":\([0-9]*\),.*/\1/p')
 [ -n "$text" ] && [ -n "$wrong" ] && [ -n "$spells" ] || {
     echo "the fault in the records was not found" >&2
     exit 1
@@ -179,6 +178,6 @@ if [ -n "$url" ]; then
     printf '\nBoth streams still run: open %s in a browser. Enter ends them. ' "$url"
     read -r _
 fi
-for name in weather linear; do
+for name in omaha linear; do
     "$svmstream" ctl stop --ctl "${ctl[$name]}" </dev/null >/dev/null || exit 1
 done

@@ -26,7 +26,7 @@ PYTHON_RUN = $(wildcard adapters/python/tests/test_*.py)
 # The package for Python is built by the plain build alone; what it calls has tests in C, and memcheck runs it (test_memcheck.py).
 # Consumer groups of Kafka wait for timeouts that do not grow with a slower program.
 PLAIN_RUN = $(wildcard tests/structure/test_*) $(PYTHON_RUN) $(addprefix tests/fault/test_,simulator powercut powercut_run redis_cluster) \
-            $(addprefix tests/cli/test_,address_space memory pages readme recorded manual node kafka http_page http_metrics config.sh examples.sh install.sh)
+            $(addprefix tests/cli/test_,address_space memory pages readme recorded manual node kafka http_page screenshot http_metrics config.sh examples.sh install.sh)
 # Programs that make the n-th allocation fail, or count them, take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@)$(findstring key_memory,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_alloc_plain$(comma)--wrap=svi_realloc$(comma)--wrap=svi_realloc_plain)$(if $(findstring key_memory,$@),$(comma)--wrap=svi_free)
 # A linear program and a one-class SVM are solved by peers; JSON is read by one, jansson, in many tests.
@@ -64,7 +64,7 @@ python-if-possible: libs
 	@! tests/pytest --check || $(MAKE) --no-print-directory -s python
 
 # These wait most of their time, for clocks, time limits and each other: two of them run beside the rest.
-WAITING = $(addprefix tests/cli/test_,ack curve mqtt kafka clock key_alerts connections http_history http_metrics http_server http_streams manual merge merged redis status) $(addprefix tests/fault/test_,full_disk kill_redis redis_cluster)
+WAITING = $(addprefix tests/cli/test_,ack curve mqtt kafka clock key_alerts connections http_history http_metrics http_server http_streams manual merge merged redis screenshot status) $(addprefix tests/fault/test_,full_disk kill_redis redis_cluster)
 # The long ones first: at the end no row waits for the other.
 LONG    = $(addprefix $(BUILD)/tests/,fault/test_flips property/test_key_alerts property/test_prior_hostile property/test_desk property/test_key_walks)
 RUN_ALL = $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $(TEST_BIN)
@@ -134,6 +134,10 @@ fuzz-afl: deps ## the same targets with AFL++, FUZZ_SECONDS for each
 	@touch build-afl/afl
 	@tests/fuzz/run build-afl $(FUZZ_SECONDS)
 
+screenshot: deps ## README's picture of the page, examples/page.png, taken again
+	$(SUBMAKE) all
+	@SVMSTREAM=$(BUILD)/svmstream SVMSTREAM_BUILD=$(BUILD) tests/cli/test_screenshot --write
+
 coverage: deps ## branches that the tests take: at least 90 % of wire and store
 	@DATA=$(DATA) tests/coverage
 
@@ -149,4 +153,4 @@ metrics: ## figures of the source: function lengths, nesting, layers, exports
 	$(SUBMAKE) all libs
 	@$(PYTHON) tests/metrics $(BUILD)
 
-.PHONY: data tests python-if-possible warned warnings test-run test asan tsan fuzz-targets fuzz fuzz-afl coverage oracle metrics
+.PHONY: data tests python-if-possible warned warnings test-run test asan tsan fuzz-targets fuzz fuzz-afl screenshot coverage oracle metrics

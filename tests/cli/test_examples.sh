@@ -39,7 +39,7 @@ status() {
 # The demo, as fast as possible: a chart, an alert of a real fault, five lines, and commands that work as they are printed.
 "$examples/pipeline.sh" 0 >"$folder/pipeline" 2>&1 </dev/null
 status "the demo ends well" $? "$folder/pipeline"
-expect "it warns of the fault as it happens" "$folder/pipeline" '^  ALERT weather sea_level_pressure 5504 above (all it ever showed|its highest so far)$'
+expect "it warns of the fault as it happens" "$folder/pipeline" '^! omaha sea_level_pressure 5504 above its highest so far \(1043\), since row 3596$'
 expect "and explains it" "$folder/pipeline" '^  Day 3,596 of the records says 5503\.8 hPa\. '
 expect "by what is in the file" "$folder/pipeline" ' the records are wrong, on 2 days\. '
 figures=' +(6[4-9]|7[01])\.. % +(7[3-9]|8[01])\.. % +(79|8[0-5])\.. %   .*(·|\.).*(○|o).*(●|#)$'
