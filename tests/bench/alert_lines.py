@@ -17,6 +17,7 @@ import alert_runs
 import compressors
 import day_one
 import machines
+import results as table_rows
 from alert_runs import DAY, SHOW, spoke
 
 LINES = 40
@@ -127,4 +128,5 @@ def lines(pool):
     within = sum(any(part[5] for part in parts) for parts in every)
     print("  %d lines; of all %d lines of these runs %d say a reading which never was, %d one inside the range that it leaves "
           "(must: 0, 0)" % (len(some), len(every), wrong, within), flush=True)
+    table_rows.row("alert lines of %d that give a reading which never was, or one inside the range it left" % len(every), wrong + within, bar="= 0", exact=True)
     return wrong + within == 0 and len(some) == LINES

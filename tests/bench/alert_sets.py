@@ -18,6 +18,7 @@ import tempfile
 import numpy as np
 
 import alert_runs
+import results as table_rows
 from alert_runs import DATA, DAY, opened, spoke
 
 GROUPS = {"skab": (1.0, 400, 60), "smd": (60.0, 0.5, 60)}  # seconds a row, training rows or share, rows that end a peer's alert
@@ -173,6 +174,10 @@ def sets(pool):
             false = total[3] / unit
             limits = [rate * judged, false * judged]
             found = {name: peers(files, name, train_of, gap, limits) for name in ("z", "ewma")}
+            per = "file" if group == "skab" else "day"
+            table_rows.row("%s at %s: faults found of %d, and a moving mean's in hindsight" % (group, budget, total[1]), int(total[0]), found["ewma"][1],
+                           bar=">= %d" % MUST[group] if budget == "1/day" else "")
+            table_rows.row("%s at %s: false alerts a %s" % (group, budget, per), round(false, 3), bar="<= 1" if budget == "1/day" else "")
             reached = budget != "1/day" or bool(total[0] >= MUST[group] and false <= 1)
             good = good is not False and reached
             print("  %-24s %-6s %3d of %3d, %.2f false a %s%s; peers at %d: z %d, ewma %d; at as many as ours: z %d, ewma %d" % (

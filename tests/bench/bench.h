@@ -16,6 +16,8 @@
 #include <msgpack.h>
 #include <zmq.h>
 
+#include "result.h"
+
 #define BENCH_ANY "tcp://127.0.0.1:*"
 
 static inline void bench_die(const char *what) {

@@ -21,11 +21,16 @@ $(BUILD)/bench/bench_learner: tests/bench/bench_learner.c tests/bench/dlib_rls.c
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d -c $< -o $@.o
 	$(call say,LD,$@)g++ -O3 -DDLIB_USE_BLAS -Itests tests/bench/dlib_rls.cc $@.o $(LIB_A) $(LDLIBS_ALL) -o $@
 
-bench-run: all python $(BENCH_BIN)
-	@tests/bench/run --build $(BUILD) --data $(DATA) $(ONLY)
+BENCH_FORM = $(if $(FULL),full,whole)
 
-bench: deps-bench ## every measurement, beside its peer (ONLY=learner: one; ONLY=quality: what is learned, without settings)
+bench-run: all python $(BENCH_BIN)
+	@NAB=$(NAB) $(PYTHON) tests/bench/run --build $(BUILD) --data $(DATA) --form $(BENCH_FORM) $(ONLY)
+
+bench: deps-bench ## every measurement with its peer, and a table of ratios (within 45 minutes; ONLY="quality rare": some; FULL=1: more rounds)
 	$(SUBMAKE) bench-run
+
+bench-quick: deps-bench ## builds every benchmark and runs its shortest form: does it work, are its results right
+	$(SUBMAKE) BENCH_FORM=quick bench-run
 
 bench-novelty: deps-bench ## one-class models, novelty in the stream, alerts (NAB=/path; ONLY="plant nab compressors": some parts, see tests/bench/alerts); a quarter of an hour
 	$(SUBMAKE) $(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream $(BUILD)/bench/bench_alerts
@@ -46,4 +51,4 @@ bench-papers: deps-bench ## the papers' comparisons with our solvers, as tables 
 	@SVMSTREAM_DATA=$(DATA) OPENBLAS_NUM_THREADS=1 $(BUILD)/bench/bench_papers $(BUILD)/papers | tee $(BUILD)/papers/tables.txt
 	@gnuplot -e '$(PLOT)' 2>/dev/null && echo "plot $(BUILD)/papers/time_against_n.svg"
 
-.PHONY: bench-run bench cost-run cost bench-novelty bench-papers
+.PHONY: bench-run bench bench-quick cost-run cost bench-novelty bench-papers

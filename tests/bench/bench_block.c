@@ -7,7 +7,11 @@
 #include "bank/block.h"
 #include "base/alloc.h"
 
-enum { ROWS = 2048, ROUNDS = 30 };
+enum { ROWS = 2048 };
+
+static int rounds(void) {
+    return bench_pick(3, 20, 30);
+}
 
 struct rows {
     int d, padded, classes;
@@ -49,7 +53,7 @@ static double standard_cost(const struct rows *r) {
     if (svi_standardiser_init(&s, SVS_ISA_BEST, NULL) != SVS_OK ||
         svi_standardiser_grow(&s, r->d, NULL) != SVS_OK)
         bench_die("no memory");
-    for (int k = 0; k < ROUNDS; k++) {
+    for (int k = 0; k < rounds(); k++) {
         const double start = bench_now();
         for (int i = 0; i < ROWS; i++) {
             svi_standardiser_row(&s, r->x + i * r->d, r->z + i * r->padded);
@@ -68,7 +72,7 @@ static double block_cost(const struct rows *r, const struct svi_block_options *o
     if (svi_block_init(&b, o, NULL) != SVS_OK || svi_block_grow(&b, r->d, NULL) != SVS_OK ||
         svi_block_reserve_classes(&b, r->classes, NULL) != SVS_OK)
         bench_die("no memory");
-    for (int k = 0; k < ROUNDS; k++) {
+    for (int k = 0; k < rounds(); k++) {
         const double start = bench_now();
         for (int i = 0; i < ROWS; i++) {
             svi_block_score(&b, r->z + i * r->padded, scores);
@@ -100,15 +104,23 @@ int main(void) {
          .head_count = 3,
          .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}, {SVI_STEP_ADAGRAD, 0.05F, 0}, {SVI_STEP_PA, 0.001F, 0}},
          .isa = SVS_ISA_BEST}};
+    static const char *const names[] = {"raw (3)", "products (1)", "products (2)", "Fourier (3)"};
     static const int shapes[][2] = {{8, 2}, {54, 2}, {27, 10}, {8, 10}};
+    double cost[4][5];
     printf("us a row           standardise       raw (3)  products (1)  products (2)   Fourier (3)\n");
     for (int k = 0; k < 4; k++) {
         struct rows r = rows_of(shapes[k][0], shapes[k][1]);
-        printf("d = %2d, %2d classes  %12.3f", shapes[k][0], shapes[k][1], 1e6 * standard_cost(&r));
-        for (int i = 0; i < 4; i++)
-            printf("  %12.3f", 1e6 * block_cost(&r, &blocks[i]));
+        cost[k][4] = 1e6 * standard_cost(&r);
+        printf("d = %2d, %2d classes  %12.3f", shapes[k][0], shapes[k][1], cost[k][4]);
+        for (int i = 0; i < 4; i++) {
+            cost[k][i] = 1e6 * block_cost(&r, &blocks[i]);
+            printf("  %12.3f", cost[k][i]);
+        }
         printf("\n");
         rows_free(&r);
     }
-    return 0;
+    for (int i = 0; i < 4; i++)
+        bench_row((struct bench_row){.ours = cost[1][i], .unit = "us"}, "first-order block %s, d 54, a row",
+                  names[i]);
+    return bench_end();
 }

@@ -8,9 +8,10 @@
 
 #include "fleet/fleet.h"
 #include "reference.h"
+#include "result.h"
 #include "quality/calibrator.h"
 
-enum { SAMPLES = 4096, BATCH = 2000, ROUNDS = 300, PATHS = 2 };
+enum { SAMPLES = 4096, BATCH = 2000, PATHS = 2 };
 
 static double bench_now(void) {
     struct timespec t;
@@ -77,7 +78,8 @@ static void bench_measure(int d) {
     svs_options_default(&o);
     b.learner = svs_learner_new(&o, d, NULL);
     b.stream = bench_engine();
-    for (int round = 0; round < ROUNDS; round++)
+    const int rounds = bench_pick(20, 200, 300);
+    for (int round = 0; round < rounds; round++)
         for (int which = 0; which < PATHS; which++) {
             const double start = bench_now();
             for (int i = 0; i < BATCH; i++)
@@ -87,6 +89,10 @@ static void bench_measure(int d) {
         }
     printf("%4d %10.1f %10.1f %10.1f %9.1f%%\n", d, best[0] * 1e9, best[1] * 1e9, (best[1] - best[0]) * 1e9,
            100 * (best[1] - best[0]) / best[0]);
+    bench_row(
+        (struct bench_row){
+            .ours = best[1] * 1e9, .peer = best[0] * 1e9, .unit = "ns", .ratio = best[1] / best[0]},
+        "engine with probabilities / learner alone, d %d", d);
     svi_stream_free(&b.stream);
     svs_learner_free(&b.learner);
     free(b.x);
@@ -98,5 +104,5 @@ int main(void) {
     printf("   d    learner     engine      costs  of learner\n");
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
         bench_measure(dims[i]);
-    return 0;
+    return bench_end();
 }

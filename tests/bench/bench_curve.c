@@ -10,7 +10,7 @@
 #include "net/acl.h"
 #include "net/transport.h"
 
-#define ROUNDS    3
+#define ROUNDS    3 /* at most */
 #define DIFFERENT 256
 #define LATEST    30.0 /* seconds without a reply */
 
@@ -173,17 +173,23 @@ static const struct {
 static void compare(int subject, const struct svi_identity *keys, long window) {
     const struct svi_identity off = {.on = false};
     double with[ROUNDS], without[ROUNDS];
+    const int rounds = bench_pick(1, 3, ROUNDS);
     int samples = subjects[subject].samples;
     struct bench_frames f = bench_frames(DIFFERENT, samples, 10, true, false, 0);
-    long messages = (window == 1 ? 5000 : 100000) / (samples > 1 ? 8 : 1);
-    for (int i = 0; i < ROUNDS; i++) {
+    long messages = (window == 1 ? 5000 : bench_pick(5000, 40000, 100000)) / (samples > 1 ? 8 : 1);
+    for (int i = 0; i < rounds; i++) {
         without[i] = subjects[subject].run(&off, &f, messages, window);
         with[i] = subjects[subject].run(keys, &f, messages, window);
     }
-    double a = bench_quantile(without, ROUNDS, 0.5), b = bench_quantile(with, ROUNDS, 0.5);
+    double a = bench_quantile(without, rounds, 0.5), b = bench_quantile(with, rounds, 0.5);
     printf("%-16s %2d sample%s a message, window %4ld: plain %8.0f  CURVE %8.0f samples/s  ratio %.2f\n",
            subjects[subject].name, samples, samples > 1 ? "s" : " ", window, samples * a, samples * b, b / a);
-    fflush(stdout);
+    bench_row((struct bench_row){.ours = samples * b,
+                                 .peer = samples * a,
+                                 .unit = "/s",
+                                 .ratio = b / a,
+                                 .bar = subject == 0 ? ">= 0.5" : NULL},
+              "CURVE / plain, %s, %d a message, window %ld", subjects[subject].name, samples, window);
     bench_frames_free(&f);
 }
 
@@ -191,9 +197,11 @@ int main(void) {
     static const long windows[] = {1, 64, 1000};
     struct svi_identity keys;
     make_keys(&keys);
-    for (int s = 0; s < (int)(sizeof subjects / sizeof *subjects); s++)
-        for (int i = 0; i < 3; i++)
+    for (int s = 0; s < bench_pick(1, (int)(sizeof subjects / sizeof *subjects),
+                                   (int)(sizeof subjects / sizeof *subjects));
+         s++)
+        for (int i = bench_pick(1, 0, 0); i < bench_pick(2, 3, 3); i++)
             compare(s, &keys, windows[i]);
     remove_keys();
-    return 0;
+    return bench_end();
 }

@@ -7,9 +7,13 @@
 
 #include "bench_acked.h"
 
-enum { ROUNDS = 9, DIFFERENT = 2048, WINDOWS = 3, SUBJECTS = 6, FLAGS = 24 };
+enum { ROUNDS = 9 /* at most */, DIFFERENT = 2048, WINDOWS = 3, SUBJECTS = 6, FLAGS = 24 };
 
 static const long windows[WINDOWS] = {1, 64, 1000};
+
+static int rounds(void) {
+    return bench_pick(1, 5, ROUNDS);
+}
 
 /* ---- a sync alone */
 
@@ -84,28 +88,40 @@ static void end(struct subject *s, int which) {
 
 /* ---- throughput */
 
-static void print_window(int window, double rate[SUBJECTS][ROUNDS], double sync) {
+static void print_window(const char *title, int window, double rate[SUBJECTS][ROUNDS], double sync) {
+    static const char *const bars[] = {">= 0.35", ">= 0.5", ">= 0.9"};
+    double kept_nothing = 0;
     for (int i = 0; i < SUBJECTS; i++) {
         double ratio[ROUNDS], bare[ROUNDS];
-        for (int r = 0; r < ROUNDS; r++) {
+        for (int r = 0; r < rounds(); r++) {
             ratio[r] = rate[i][r] / rate[0][r];
             bare[r] = rate[i][r] / rate[SUBJECTS - 1][r];
         }
         double middle[ROUNDS];
         memcpy(middle, rate[i], sizeof middle);
         printf("  %4ld  %-20s %9.0f  %5.2f  %5.2f", windows[window], subjects[i].name,
-               bench_quantile(middle, ROUNDS, 0.5), bench_quantile(ratio, ROUNDS, 0.5),
-               bench_quantile(bare, ROUNDS, 0.5));
+               bench_quantile(middle, rounds(), 0.5), bench_quantile(ratio, rounds(), 0.5),
+               bench_quantile(bare, rounds(), 0.5));
         if (subjects[i].asked[window] > 0)
             printf("   >= %.2f   fdatasync alone %3.0f us, %2.0f %% of a turn of %ld",
                    subjects[i].asked[window], 1e6 * sync,
-                   100 * sync * middle[ROUNDS / 2] / (double)windows[window], windows[window]);
+                   100 * sync * middle[rounds() / 2] / (double)windows[window], windows[window]);
         printf("\n");
+        if (i == 0)
+            kept_nothing = middle[rounds() / 2];
+        else
+            bench_row((struct bench_row){.ours = middle[rounds() / 2],
+                                         .peer = kept_nothing,
+                                         .unit = "/s",
+                                         .ratio = ratio[rounds() / 2],
+                                         .bar = subjects[i].asked[window] > 0 ? bars[window] : NULL},
+                      "%s / nothing kept, window %ld, %s", subjects[i].name, windows[window], title);
     }
 }
 
 static void throughput(const char *title, const char *const *more) {
-    static const long messages[WINDOWS] = {1500, 20000, 30000};
+    const long messages[WINDOWS] = {bench_pick(300, 1500, 1500), bench_pick(2000, 20000, 20000),
+                                    bench_pick(3000, 30000, 30000)};
     static double rate[SUBJECTS][ROUNDS];
     struct acked_stream stream = acked_stream(DIFFERENT, 10);
     struct subject s[SUBJECTS];
@@ -115,13 +131,14 @@ static void throughput(const char *title, const char *const *more) {
         begin(&s[i], i, more);
     for (int i = 0; i < SUBJECTS; i++) {
         s[i].client = acked_open(subjects[i].delivery ? s[i].run.in : s[i].echo.address, &stream, 0);
-        acked_rate(&s[i].client, 40000, 1000); /* the first scales, the first refits */
+        acked_rate(&s[i].client, bench_pick(2000, 40000, 40000),
+                   1000); /* the first scales, the first refits */
     }
     for (int w = 0; w < WINDOWS; w++) {
-        for (int r = 0; r < ROUNDS; r++)
+        for (int r = 0; r < rounds(); r++)
             for (int i = 0; i < SUBJECTS; i++)
                 rate[i][r] = acked_rate(&s[i].client, messages[w], windows[w]);
-        print_window(w, rate, sync_seconds(s[1].folder, 200 * (size_t)windows[w]));
+        print_window(title, w, rate, sync_seconds(s[1].folder, 200 * (size_t)windows[w]));
     }
     for (int i = 0; i < SUBJECTS; i++)
         end(&s[i], i);
@@ -130,12 +147,12 @@ static void throughput(const char *title, const char *const *more) {
 
 /* ---- stalls */
 
-#define TICK      100000 /* ns between looks */
-#define SECONDS   8.0
-#define SIZE      "10000"
-#define FEATURES  50
-#define BUSY_FEED 10000.0 /* samples a second */
-#define WHOLE     5       /* of `stalled`: those before some part is left out */
+#define TICK        100000 /* ns between looks */
+#define SIZE        "10000"
+#define FEATURES    50
+#define BUSY_FEED   10000.0 /* samples a second */
+#define WHOLE       5       /* of `stalled`: those before some part is left out */
+#define DURABLE_ROW 4
 
 struct stalls {
     double lag50, lag99, lag_max; /* from when a sample was due to its acknowledgement */
@@ -145,7 +162,7 @@ struct stalls {
 /* Sends at a steady rate, and looks for acknowledgements in between. A lag counts from when the sample was
  * due: a stall is felt by all that come during it. */
 static struct stalls steady(struct acked_client *c, double rate) {
-    const int64_t first = c->next, count = (int64_t)(rate * SECONDS);
+    const int64_t first = c->next, count = (int64_t)(rate * bench_pick(1, 4, 8));
     double *lag = calloc((size_t)count, sizeof *lag), start = bench_now(), last = start;
     struct stalls s = {0};
     while (c->taken < first + count) {
@@ -199,14 +216,25 @@ static double stall(int row, const struct acked_stream *stream, double rate) {
     add_flags(flags, stalled[row].more);
     begin(&s, which, flags);
     s.client = acked_open(subjects[which].delivery ? s.run.in : s.echo.address, stream, 0);
-    acked_rate(&s.client, 40000, 1000);
-    double most = acked_rate(&s.client, 30000, 1000);
+    acked_rate(&s.client, bench_pick(2000, 40000, 40000), 1000);
+    double most = acked_rate(&s.client, bench_pick(3000, 30000, 30000), 1000);
     double written = ask(&s, which, "checkpoints"), refits = ask(&s, which, "refits");
     struct stalls r = steady(&s.client, rate > 0 ? rate : most / 2);
     printf("  %-26s %8.0f %7.0f %7.2f %7.2f %7.2f %8.2f %6.0f %6.0f %7.2f\n", stalled[row].name, most,
            rate > 0 ? rate : most / 2, 1e3 * r.lag50, 1e3 * r.lag99, 1e3 * r.lag_max, 1e3 * r.gap_max,
            ask(&s, which, "checkpoints") - written, ask(&s, which, "refits") - refits,
            ask(&s, which, "checkpoint_milliseconds"));
+    const char *const at = rate == BUSY_FEED ? "10,000/s" : "half the highest rate";
+    if (rate > 0) {
+        bench_row((struct bench_row){.ours = 1e3 * r.lag99,
+                                     .unit = "ms",
+                                     .bar = row == DURABLE_ROW ? "<= 1" : NULL},
+                  "p99 from due to acknowledged, %s, %s", stalled[row].name, at);
+        bench_row((struct bench_row){.ours = 1e3 * r.gap_max,
+                                     .unit = "ms",
+                                     .bar = row == DURABLE_ROW ? "<= 20" : NULL},
+                  "longest pause between acknowledgements, %s, %s", stalled[row].name, at);
+    }
     end(&s, which);
     return most;
 }
@@ -219,18 +247,21 @@ static void stalls(void) {
     printf("                             most/s  rate/s     p50     p99     max  gap max  chkpt refits  ms "
            "each\n");
     double rate = 0.5 * stall(3, &stream, 0);
-    for (int i = 0; i < (int)(sizeof stalled / sizeof *stalled); i++)
+    for (int i = bench_pick(DURABLE_ROW, 0, 0);
+         i < bench_pick(WHOLE, 10, (int)(sizeof stalled / sizeof *stalled)); i++)
         stall(i, &stream, rate);
-    for (int i = 0; i < WHOLE; i++)
+    for (int i = 0; i < bench_pick(0, WHOLE, WHOLE); i++)
         stall(i, &stream, BUSY_FEED);
     acked_stream_free(&stream);
 }
 
 int main(void) {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("acknowledged samples, d = 10, one a message; medians of %d turns\n", ROUNDS);
+    printf("acknowledged samples, d = 10, one a message; medians of %d turns\n", rounds());
     throughput("default settings", (const char *const[]){NULL});
-    throughput("no novelty, no refits", (const char *const[]){"--novelty", "none", "--refit", "none", NULL});
+    if (!bench_quick())
+        throughput("no novelty, no refits",
+                   (const char *const[]){"--novelty", "none", "--refit", "none", NULL});
     stalls();
-    return 0;
+    return bench_end();
 }

@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "reference.h"
+#include "result.h"
 #include "svmstream/learner.h"
 
 struct table {
@@ -54,7 +55,8 @@ static void learn(svs_learner *l, const double *x, int d, svs_value y, svs_step 
 }
 
 static void gaussian(svs_scale scale, double C) {
-    enum { D = 100, STEPS = 1000000 };
+    enum { D = 100 };
+    const int slides = bench_pick(20000, 1000000, 1000000);
     svs_options o;
     svs_step step;
     double x[D], worst = 0;
@@ -63,16 +65,19 @@ static void gaussian(svs_scale scale, double C) {
     o.scale = scale;
     o.C = C;
     svs_learner *l = svs_learner_new(&o, D, NULL);
-    for (int i = 1; i <= STEPS; i++) {
+    for (int i = 1; i <= slides; i++) {
         for (int j = 0; j < D; j++)
             x[j] = ref_gauss(&seed);
         learn(l, x, D, svs_int(x[0] + x[1] * x[2] > 0), &step);
-        if (i % (STEPS / 20) == 0 || i == 9999)
+        if (i % (slides / 20) == 0 || i == 9999)
             worst = fmax(worst, svs_learner_check(l));
     }
-    printf("Gaussian, 1e6 slides, D = 101, W = 1000, C = %-5g scale %-8s worst |w - direct|/|direct| %.1e "
+    printf("Gaussian, %d slides, D = 101, W = 1000, C = %-5g scale %-8s worst |w - direct|/|direct| %.1e "
            "(asked 1e-10)\n",
-           C, scale ? "standard" : "none", worst);
+           slides, C, scale ? "standard" : "none", worst);
+    bench_row((struct bench_row){.ours = worst, .bar = "<= 1e-10", .exact = true},
+              "|w - direct|/|direct|, Gaussian, %d slides, C %g, scale %s", slides, C,
+              scale ? "standard" : "none");
     svs_learner_free(&l);
 }
 
@@ -93,6 +98,8 @@ static void stream(const char *name, const struct table *t, svs_scale scale) {
     svs_learner_health(l, &h);
     printf("%-14s scale %-8s worst of 150 checks %.1e (asked 1e-8), rebuilds %lld of which unplanned %lld\n",
            name, scale ? "standard" : "none", worst, (long long)h.rebuilds, (long long)h.alarms);
+    bench_row((struct bench_row){.ours = worst, .bar = "<= 1e-8", .exact = true},
+              "|w - direct|/|direct|, %s, scale %s", name, scale ? "standard" : "none");
     svs_learner_free(&l);
 }
 
@@ -115,6 +122,8 @@ static void jump(svs_scale scale) {
     }
     printf("jump of 1e6, 200 samples, scale %-8s from the moment it has left: %.1e (asked 1e-8)\n",
            scale ? "standard" : "none", at_once);
+    bench_row((struct bench_row){.ours = at_once, .bar = "<= 1e-8", .exact = true},
+              "|w - direct|/|direct| after a jump of 1e6, scale %s", scale ? "standard" : "none");
     svs_learner_free(&l);
 }
 
@@ -234,6 +243,8 @@ static void falsvm(const char *name, struct table *t, int classes) {
     }
     printf("FALSVM %-14s %d decisions, %d learned, %d differ from the plain recursion\n", name, t->rows,
            learned, differ);
+    bench_row((struct bench_row){.ours = differ, .bar = "= 0", .exact = true},
+              "falsvm, decisions of %d that differ from a recursion in long double, %s", t->rows, name);
     svs_learner_free(&l);
     free(kept);
     free(m.p);
@@ -264,6 +275,8 @@ static void blocks(void) {
     for (int j = 0; j < D; j++)
         worst = fmax(worst, fabs(svs_alsvm_weights(one, 0)[j] - svs_alsvm_weights(all, 0)[j]));
     printf("blocks of 64 against one by one, D = 51: largest difference in w %.1e (asked 1e-9)\n", worst);
+    bench_row((struct bench_row){.ours = worst, .bar = "<= 1e-9", .exact = true},
+              "blocks of 64 against one by one, largest difference in w");
     svs_alsvm_free(&one);
     svs_alsvm_free(&all);
 }
@@ -281,7 +294,7 @@ int main(void) {
     gaussian(SVS_SCALE_STANDARD, 1);
     gaussian(SVS_SCALE_NONE, 1);
     gaussian(SVS_SCALE_NONE, 5000);
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+    for (size_t i = 0; i < (bench_quick() ? 0 : sizeof sets / sizeof *sets); i++) {
         struct table t;
         if (!read_table(sets[i].name, &t))
             continue;
@@ -295,5 +308,5 @@ int main(void) {
     jump(SVS_SCALE_NONE);
     jump(SVS_SCALE_STANDARD);
     blocks();
-    return 0;
+    return bench_end();
 }

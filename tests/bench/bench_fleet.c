@@ -8,11 +8,10 @@
 #include "fleet/fleet.h"
 #include "wire/event.h"
 
-#define D       10
-#define WINDOW  100
-#define BATCH   64
-#define ROUNDS  5
-#define SECONDS 2.0
+#define D      10
+#define WINDOW 100
+#define BATCH  64
+#define ROUNDS 5
 
 struct messages {
     struct svi_bytes *message;
@@ -108,13 +107,16 @@ static double run(svi_stream *e, const struct messages *all, int *at, double sec
 }
 
 static double median(double *v) {
-    return bench_quantile(v, ROUNDS, 0.5);
+    return bench_quantile(v, bench_pick(1, 5, ROUNDS), 0.5);
 }
 
 int main(int argc, char **argv) {
-    const int keys = argc > 1 ? atoi(argv[1]) : 10000;
+    const int keys = argc > 1 ? atoi(argv[1]) : bench_pick(500, 10000, 10000),
+              rounds = bench_pick(1, 5, ROUNDS);
+    const double seconds = bench_quick() ? 0.1 : 1;
     const char *novelty = argc > 2 ? argv[2] : "none";
-    const struct messages many = make_messages(keys, 20000), one = make_messages(1, 2000);
+    const struct messages many = make_messages(keys, bench_pick(500, 20000, 20000)),
+                          one = make_messages(1, bench_pick(100, 2000, 2000));
     int64_t events = 0;
     int at[3] = {0};
     const size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
@@ -125,9 +127,9 @@ int main(int argc, char **argv) {
     run(e[1], &many, &at[1], 600, (int64_t)keys * 150);
     e[2] = make_engine("1", novelty, &events);
     double rate[3][ROUNDS], two[ROUNDS], share[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
         for (int k = 0; k < 3; k++)
-            rate[k][i] = run(e[k], k == 2 ? &one : &many, &at[k], SECONDS, INT64_MAX);
+            rate[k][i] = run(e[k], k == 2 ? &one : &many, &at[k], seconds, INT64_MAX);
         two[i] = rate[1][i] / rate[0][i];
         share[i] = rate[0][i] / rate[2][i];
     }
@@ -137,7 +139,17 @@ int main(int argc, char **argv) {
     printf("  two threads   %8.0f samples/s, %.2f times\n", median(rate[1]), median(two));
     printf("  one key       %8.0f samples/s, of which many at random reach %.2f\n", median(rate[2]),
            median(share));
+    bench_row((struct bench_row){.ours = (double)bytes / keys / 1000, .unit = "kB"},
+              "%d keys, alsvm, d %d, window %d: memory a key", keys, D, WINDOW);
+    bench_row(
+        (struct bench_row){
+            .ours = median(rate[0]), .peer = median(rate[2]), .unit = "/s", .ratio = median(share)},
+        "%d keys at random / one key, one thread", keys);
+    bench_row(
+        (struct bench_row){
+            .ours = median(rate[1]), .peer = median(rate[0]), .unit = "/s", .ratio = median(two)},
+        "%d keys, two threads / one", keys);
     for (int k = 0; k < 3; k++)
         svi_stream_free(&e[k]);
-    return 0;
+    return bench_end();
 }

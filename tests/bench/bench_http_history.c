@@ -152,18 +152,22 @@ static void ask(struct year *y, const char *what, double seconds, bool alerts) {
     qsort(y->answers, REPEATS, sizeof *y->answers, by_size);
     printf("%-22s %8.1f %8.1f %8.0f kB\n", what, y->answers[REPEATS / 2], y->answers[REPEATS - 1],
            (double)bytes / 1000);
+    bench_row((struct bench_row){.ours = y->answers[REPEATS / 2],
+                                 .unit = "ms",
+                                 .bar = seconds == 86400 ? "<= 50" : NULL},
+              "history of svmstream-http: %s", what);
 }
 
 int main(int argc, char **argv) {
     struct year *y = calloc(1, sizeof *y);
-    const double days = argc > 2 ? atof(argv[2]) : 365;
+    const double days = argc > 2 ? atof(argv[2]) : bench_pick(3, 365, 365);
     char file[256];
     svs_error err;
     struct stat st;
     bool more = true;
     if (!y)
         bench_die("memory");
-    y->streams = argc > 1 ? atoi(argv[1]) : 10;
+    y->streams = argc > 1 ? atoi(argv[1]) : bench_pick(1, 4, 10);
     y->end = BEGIN + (int64_t)(days * 86400);
     if (argc > 3)
         snprintf(file, sizeof file, "%s", argv[3]);
@@ -185,11 +189,16 @@ int main(int argc, char **argv) {
         bench_die(file);
     printf("%d streams, %.0f days, %d figures, %d alerts a day each: %.1f MB (bar: 500), written in %.0f s\n",
            y->streams, days, HISTORY_FIGURE_COUNT, ALERTS_DAY, (double)st.st_size / 1e6, took);
+    if (argc <= 1)
+        bench_row((struct bench_row){.ours = (double)st.st_size / 1e6,
+                                     .unit = "MB",
+                                     .bar = y->streams == 10 ? "<= 500" : NULL},
+                  "history of svmstream-http, %d streams, %.0f days: file", y->streams, days);
     if (http_history_store_open(&y->h, file, 0, &err) != HISTORY_OPENED)
         bench_die(err.text);
     printf("%-22s %8s %8s\n", "ms, of 21 answers", "median", "longest");
     ask(y, "ten minutes", 600, false);
-    ask(y, "a day (bar: 50)", 86400, false);
+    ask(y, "a day", 86400, false);
     ask(y, "a week", 7 * 86400, false);
     ask(y, "a year", 364 * 86400, false);
     ask(y, "alerts of a week", 7 * 86400, true);
@@ -197,5 +206,5 @@ int main(int argc, char **argv) {
     if (argc <= 3)
         unlink(file);
     free(y);
-    return 0;
+    return bench_end();
 }

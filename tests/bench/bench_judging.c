@@ -9,6 +9,7 @@
 
 #include "fleet/fleet.h"
 #include "reference.h"
+#include "result.h"
 
 enum { D = 8, SAMPLES = 4096, ROUND = 20000, ROUNDS = 60, WAYS = 2 };
 
@@ -74,13 +75,18 @@ int main(void) {
         double best[WAYS] = {INFINITY, INFINITY};
         for (int way = 0; way < WAYS; way++)
             b.stream[way] = engine_of(regress, novelty, way);
-        for (int r = 0; r < ROUNDS; r++)
+        for (int r = 0; r < bench_pick(2, ROUNDS / 2, ROUNDS); r++)
             for (int way = 0; way < WAYS; way++)
                 best[way] = fmin(best[way], round_of(&b, way, regress));
         printf("%-10s %-8s %9.1f ns %9.1f ns %8.1f %%\n", regress ? "regress" : "classify",
                novelty ? "yes" : "no", 1e9 * best[0], 1e9 * best[1], 100 * (best[1] / best[0] - 1));
+        bench_row(
+            (struct bench_row){
+                .ours = 1e9 * best[1], .peer = 1e9 * best[0], .unit = "ns", .ratio = best[1] / best[0]},
+            "%s with intervals / without, d %d, novelty %s", regress ? "regress" : "classify", D,
+            novelty ? "on" : "none");
         for (int way = 0; way < WAYS; way++)
             svi_stream_free(&b.stream[way]);
     }
-    return 0;
+    return bench_end();
 }

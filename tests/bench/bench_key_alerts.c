@@ -89,7 +89,8 @@ static void fleet_minute(struct fleet *f, int keys, uint64_t *seed, struct svi_b
 }
 
 int main(int argc, char **argv) {
-    const int keys = argc > 1 ? atoi(argv[1]) : 50, days = argc > 2 ? atoi(argv[2]) : 7;
+    const int keys = argc > 1 ? atoi(argv[1]) : bench_pick(12, 50, 50),
+              days = argc > 2 ? atoi(argv[2]) : bench_pick(1, 7, 7);
     const char *budget = argc > 3 ? argv[3] : "1/day";
     struct fleet f = {.now = 1.7e9, .deviations = argc > 4 ? atof(argv[4]) : 8};
     struct svi_bytes frame = {0};
@@ -107,7 +108,15 @@ int main(int argc, char **argv) {
            f.found ? "" : "was not reported\n");
     if (f.found)
         printf("was reported after %.0f minutes, in %lld alerts\n", f.delay / MINUTE, (long long)f.found);
+    bench_row((struct bench_row){.ours = (double)f.opened / days,
+                                 .bar = argc == 1 && !bench_quick() ? "<= 1" : NULL,
+                                 .exact = true},
+              "fleet of %d keys, %d days, budget 1/day: false alerts a day", keys, days);
+    bench_row(
+        (struct bench_row){
+            .ours = f.found ? f.delay / MINUTE : NAN, .unit = "min", .bar = "<= 60", .exact = true},
+        "fleet of %d keys: a fault of one key is reported after", keys);
     svi_stream_free(&f.e);
     svi_bytes_clear(&frame);
-    return 0;
+    return bench_end();
 }

@@ -177,6 +177,8 @@ static void feed(struct fleet_run *r, int64_t until, const char *what) {
            (double)(r->n - from) / r->worked, resident(), anonymous());
     printf("    longest message %.1f ms, of the processor %.1f (journal %.1f, models %.1f, turn %.1f)\n",
            1000 * r->took[0], 1000 * r->took[1], 1000 * r->took[2], 1000 * r->took[3], 1000 * r->took[4]);
+    bench_row((struct bench_row){.ours = (double)(r->n - from) / r->worked, .unit = "/s"},
+              "%lld keys on disk, d %d: %s", (long long)r->keys, r->d, what);
 }
 
 static void tell_disk(struct fleet_run *r) {
@@ -187,6 +189,10 @@ static void tell_disk(struct fleet_run *r) {
            "%.2f times, at most %.2f; journal %.0f\n",
            alive, (double)f->kept.alive / (double)r->keys, keys, checkpoints, (keys + checkpoints) / alive,
            r->peak, on_disk(r->path, "journal-"));
+    bench_row((struct bench_row){.ours = (keys + checkpoints) / alive},
+              "%lld keys on disk, d %d: files / packed state", (long long)r->keys, r->d);
+    bench_row((struct bench_row){.ours = resident(), .unit = "MiB"}, "%lld keys on disk, d %d: resident",
+              (long long)r->keys, r->d);
 }
 
 /* As a kill does: nothing more is written. */
@@ -235,7 +241,10 @@ static void measure(int64_t keys, int d, const char *window, const char *memory,
     end(&r);
     const double ended = bench_now();
     begin(&r, stdout);
-    printf("  ended in %.2f s; after a kill: ready in %.2f s\n", ended - start, bench_now() - ended);
+    const double ready = bench_now() - ended;
+    printf("  ended in %.2f s; after a kill: ready in %.2f s\n", ended - start, ready);
+    bench_row((struct bench_row){.ours = ready, .unit = "s"}, "%lld keys on disk, d %d: ready after a kill",
+              (long long)keys, d);
     svs_error err = {0};
     const double before = bench_now();
     if (svi_write_ahead_save(r.keeper, NULL, NULL, &err) != SVS_OK)
@@ -259,7 +268,11 @@ int main(int argc, char **argv) {
         measure(atoll(argv[1]), atoi(argv[2]), argv[3], argv[4], atoll(argv[5]));
         return 0;
     }
-    measure(1000000, 4, "20", "100000", 2);
-    measure(100000, 10, "100", "100000", 110);
-    return 0;
+    if (bench_quick())
+        measure(3000, 4, "20", "1000", 3);
+    else
+        measure(bench_pick(0, 300000, 1000000), 4, "20", bench_pick(0, 1, 0) ? "30000" : "100000", 2);
+    if (!bench_quick())
+        measure(bench_pick(0, 30000, 100000), 10, "100", "100000", 110);
+    return bench_end();
 }

@@ -20,10 +20,17 @@
 
 enum { DIFFERENT = 4096, FLAGS = 24, METHODS = 2, SIZES = 3, HEARD = 64 };
 
-#define SECONDS 5.0
-#define TICK    100000 /* ns between looks */
-#define HIGHEST 40000  /* samples, flat out */
-#define WINDOW  1000   /* on the way, flat out */
+#define TICK   100000 /* ns between looks */
+#define WINDOW 1000   /* on the way, flat out */
+
+/* Samples flat out, and seconds at a steady rate. */
+static int64_t flat_out(void) {
+    return bench_pick(4000, 40000, 40000);
+}
+
+static double seconds(void) {
+    return bench_pick(1, 3, 5);
+}
 
 static const char *const methods[METHODS] = {"auto", "alsvm"};
 static const int sizes[SIZES] = {8, 10, 54};
@@ -123,7 +130,7 @@ static double highest(const struct acked_stream *stream, const char *method, con
     double rate[4];
     latency_begin(&r, stream, method, more);
     for (int i = 0; i < 4; i++) {
-        const int64_t end = r.client.next + HIGHEST / 4;
+        const int64_t end = r.client.next + flat_out() / 4;
         const double start = bench_now();
         while (r.client.taken < end || r.ear.scores < end) {
             while (r.client.next < end && r.client.next - r.client.taken < WINDOW)
@@ -132,7 +139,7 @@ static double highest(const struct acked_stream *stream, const char *method, con
                 ;
             take_events(&r.ear, 0, 1, NULL);
         }
-        rate[i] = (HIGHEST / 4) / (bench_now() - start);
+        rate[i] = (double)(flat_out() / 4) / (bench_now() - start);
     }
     latency_end(&r);
     return bench_quantile(rate, 4, 0.5);
@@ -146,10 +153,12 @@ static double *lags_new(int64_t count) {
     return lag;
 }
 
-static void print_lags(double *lag, int count) {
+/* Returns the 99th percentile, in seconds. */
+static double print_lags(double *lag, int count) {
     const double p50 = bench_quantile(lag, count, 0.5);
     printf(" %7.2f %7.2f %7.2f %7.2f", 1e3 * p50, 1e3 * bench_quantile(lag, count, 0.99),
            1e3 * bench_quantile(lag, count, 0.999), 1e3 * lag[count - 1]);
+    return bench_quantile(lag, count, 0.99);
 }
 
 /* Sends what is due after a pause, and not what becomes due meanwhile: where a send takes as long as the next
@@ -162,9 +171,9 @@ static void send_due(struct acked_client *c, double start, double rate, int64_t 
         acked_send(c);
 }
 
-static void steady(const struct acked_stream *stream, const char *method, double rate,
-                   const char *const *more) {
-    const int64_t count = (int64_t)(rate * SECONDS);
+static double steady(const struct acked_stream *stream, const char *method, double rate,
+                     const char *const *more) {
+    const int64_t count = (int64_t)(rate * seconds());
     double *lag = lags_new(count);
     struct latency_run r;
     latency_begin(&r, stream, method, more);
@@ -179,7 +188,7 @@ static void steady(const struct acked_stream *stream, const char *method, double
     memcpy(later, lag, (size_t)count * sizeof *later);
     print_lags(lag, (int)count);
     printf(" |");
-    print_lags(later + count / 2, (int)(count - count / 2));
+    const double settled = print_lags(later + count / 2, (int)(count - count / 2));
     printf(" | %5.2f %5.2f", 1e3 * bench_quantile(r.ear.p50, r.ear.stats, 0.5),
            1e3 * bench_quantile(r.ear.p99, r.ear.stats, 0.5));
     printf(" | %3.0f %6.2f", bench_ask(&r.run, "status", "checkpoints"),
@@ -187,10 +196,11 @@ static void steady(const struct acked_stream *stream, const char *method, double
     free(lag);
     free(later);
     latency_end(&r);
+    return settled;
 }
 
-static void bare(const struct acked_stream *stream, double rate) {
-    const int64_t count = (int64_t)(rate * SECONDS / 2);
+static double bare(const struct acked_stream *stream, double rate) {
+    const int64_t count = (int64_t)(rate * seconds() / 2);
     double *lag = lags_new(count);
     struct acked_echo echo = acked_echo_start(NULL);
     struct acked_client c = acked_open(echo.address, stream, 0);
@@ -201,31 +211,35 @@ static void bare(const struct acked_stream *stream, double rate) {
         while (c.taken < c.next && acked_take(&c, ZMQ_DONTWAIT))
             lag[c.taken - 1] = bench_now() - start - (double)(c.taken - 1) / rate;
     }
-    print_lags(lag + 100, (int)(count - 100));
+    const double p99 = print_lags(lag + 100, (int)(count - 100));
     acked_close(&c);
     acked_echo_stop(&echo);
     free(lag);
+    return p99;
 }
 
 static void sockets(int only, const char *const *more) {
     printf("ms from due to scored at half the highest rate, %g s from the first sample on; then their second "
            "half;\nthen svmstream's own stats; its checkpoints, and how long the last one held it up; then a "
            "bare echo\n",
-           SECONDS);
+           seconds());
     printf(
         "  d  method  highest/s     p50     p99   p99.9     max |     p50     p99   p99.9     max |   p50  "
         " p99 | n      ms |     p50     p99   p99.9     max\n");
     for (int s = 0; s < SIZES; s++) {
-        if (only && only != sizes[s])
+        if ((only && only != sizes[s]) || (bench_quick() && s > 0))
             continue;
         struct acked_stream stream = acked_stream(DIFFERENT, sizes[s]);
         for (int m = 0; m < METHODS; m++) {
             const double most = highest(&stream, methods[m], more);
             printf("%3d  %-6s %10.0f", sizes[s], methods[m], most);
-            steady(&stream, methods[m], most / 2, more);
+            const double ours = steady(&stream, methods[m], most / 2, more);
             printf(" |");
-            bare(&stream, most / 2);
+            const double echo = bare(&stream, most / 2);
             printf("\n");
+            bench_row((struct bench_row){.ours = 1e3 * ours, .peer = 1e3 * echo, .unit = "ms"},
+                      "p99 of sample to score / bare echo, %s, d %d, at-least-once, %.0f/s", methods[m],
+                      sizes[s], most / 2);
         }
         acked_stream_free(&stream);
     }
@@ -243,7 +257,8 @@ enum { STEPS = sizeof steps / sizeof *steps };
 
 /* Every sample is a turn of its own; with two threads that is judged here as well. */
 static void stalls(int d, const char *method) {
-    enum { COUNT = 60000, EVERY = 10000 };
+    enum { COUNT = 60000 /* at most */, EVERY = 10000 };
+    const int count = bench_pick(EVERY, COUNT, COUNT);
     struct acked_stream stream = acked_stream(DIFFERENT, d);
     struct svi_settings s;
     struct svi_checkpoint c = {0};
@@ -254,7 +269,7 @@ static void stalls(int d, const char *method) {
         bench_die("method");
     svi_settings_settle_method(&s);
     svi_stream *e = svi_stream_new(&s, 1, ignore_event, NULL, NULL);
-    for (int i = 0; e && i < COUNT; i++) {
+    for (int i = 0; e && i < count; i++) {
         struct svi_envelope env;
         const double before = svi_clock_seconds(CLOCK_THREAD_CPUTIME_ID);
         uint64_t word = htobe64((uint64_t)i);
@@ -275,8 +290,15 @@ static void stalls(int d, const char *method) {
     for (int k = 0; k < STEPS; k++)
         printf(" %7d", over[k]);
     printf("  %6.2f at %5d  %7.2f %7.2f %8.0f", 1e3 * took[worst], worst, 1e3 * saved[0],
-           1e3 * saved[COUNT / EVERY - 1], (double)c.bodies.size / 1024);
-    printf("  %6.1f %6.1f\n", 1e6 * bench_quantile(took, COUNT, 0.5), 1e6 * took[(int)(0.99 * COUNT)]);
+           1e3 * saved[count / EVERY - 1], (double)c.bodies.size / 1024);
+    const double longest = took[worst], p50 = bench_quantile(took, count, 0.5);
+    printf("  %6.1f %6.1f\n", 1e6 * p50, 1e6 * took[(int)(0.99 * count)]);
+    bench_row((struct bench_row){.ours = 1e6 * p50, .unit = "us"},
+              "thread of the stream, a sample, %s with novelty, d %d: median", method, d);
+    bench_row((struct bench_row){.ours = 1e6 * took[(int)(0.99 * count)], .unit = "us"},
+              "thread of the stream, a sample, %s with novelty, d %d: p99", method, d);
+    bench_row((struct bench_row){.ours = 1e3 * longest, .unit = "ms"},
+              "thread of the stream, a sample, %s with novelty, d %d: longest", method, d);
     svi_checkpoint_clear(&c);
     svi_stream_free(&e);
     acked_stream_free(&stream);
@@ -299,10 +321,10 @@ int main(int argc, char **argv) {
            "checkpoint: the first, the last\n");
     printf("  d  method > .25ms   > .5   > 1ms   > 2ms   > 5ms   worst            ckpt ms    last      KiB  "
            "p50 us    p99\n");
-    for (int i = 0; i < SIZES; i++)
+    for (int i = 0; i < bench_pick(1, SIZES, SIZES); i++)
         for (int m = 0; m < METHODS && (!only || only == sizes[i]); m++)
             stalls(sizes[i], methods[m]);
     go_first();
     sockets(only, (const char *const *)argv + (argc > 1 ? 2 : 1));
-    return 0;
+    return bench_end();
 }

@@ -41,6 +41,7 @@ struct parts {
     struct svi_merge merge;
     struct weights single[PARTS], of[KINDS];
     int64_t hits[KINDS], single_hits[PARTS], scored;
+    bool rows;       /* no row of the table: another setup */
     double farthest; /* largest |merged - central| of the scores in the holdout */
 };
 
@@ -192,6 +193,12 @@ static void report(const struct parts *p, const char *how) {
     const double n = (double)p->scored;
     printf("  %-12s %8.3f %9.3f %8.3f %12.3f %13.3f\n", how, (double)p->hits[MERGED] / n,
            (double)p->hits[AVERAGED] / n, (double)p->hits[CENTRAL] / n, (double)best / n, (double)worst / n);
+    if (p->rows)
+        return;
+    bench_row((struct bench_row){.ours = (double)p->hits[MERGED] / n, .peer = (double)p->hits[AVERAGED] / n},
+              "weather by temperature, %d parts, %s: merged, averaged", p->count, how);
+    bench_row((struct bench_row){.ours = (double)p->hits[MERGED] / n, .peer = (double)best / n},
+              "weather by temperature, %d parts, %s: merged, best part", p->count, how);
 }
 
 static void clear_counts(struct parts *p) {
@@ -205,7 +212,8 @@ static void run(struct row *rows, int count, const struct setup *how) {
     static struct parts p;
     const struct svi_merge_options o = {.max_features = 100, .max_classes = 100, .max_bytes = 1e9};
     const bool whole = how->window >= count;
-    p = (struct parts){.count = how->parts};
+    p = (struct parts){.count = how->parts,
+                       .rows = !how->by_temperature || whole || how->scale != SVS_SCALE_STANDARD};
     p.central = new_learner(how, whole ? how->window : how->parts * how->window);
     svi_merge_init(&p.merge, &o);
     for (int k = 0; k < how->parts; k++)
@@ -238,6 +246,9 @@ static void run(struct row *rows, int count, const struct setup *how) {
     report(&p, "prequential");
     if (whole)
         printf("  merged and central scores of the holdout differ by at most %.1e\n", p.farthest);
+    if (whole && how->scale == SVS_SCALE_NONE)
+        bench_row((struct bench_row){.ours = p.farthest, .bar = "<= 1e-6", .exact = true},
+                  "weather, %d parts: largest difference of scores, merged and central", how->parts);
     printf("\n");
     svi_merge_clear(&p.merge);
     for (int k = 0; k < how->parts; k++)
@@ -256,8 +267,8 @@ int main(int argc, char **argv) {
                                        {parts, WINDOW, false, SVS_SCALE_STANDARD},
                                        {parts, ROWS_MAX, true, SVS_SCALE_STANDARD},
                                        {parts, ROWS_MAX, true, SVS_SCALE_NONE}};
-        for (size_t s = 0; s < sizeof setups / sizeof *setups; s++)
+        for (size_t s = bench_quick() ? 3 : 0; s < sizeof setups / sizeof *setups; s++)
             run(rows, count, &setups[s]);
     }
-    return 0;
+    return bench_end();
 }

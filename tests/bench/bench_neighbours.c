@@ -15,7 +15,7 @@
 #define RECENT   200
 #define SHORT    1000
 #define QUERIES  20000
-#define PASSES   5
+#define PASSES   5 /* at most */
 
 struct bench_rows {
     const char *name;
@@ -119,10 +119,11 @@ static double bench_pass(struct svi_neighbours *n, const struct bench_rows *r, i
 static void bench_one(const struct bench_rows *r, svs_isa isa, const char *name) {
     struct svi_neighbours n;
     double sum = 0, both[PASSES], push[PASSES];
+    const int passes = bench_pick(1, 1, PASSES);
     const int from = r->count > 2 * CAPACITY ? CAPACITY : r->count / 2, measured = r->count - from;
     if (svi_neighbours_init(&n, CAPACITY, r->d, isa, NULL) != SVS_OK)
         return;
-    for (int pass = 0; pass < PASSES; pass++) {
+    for (int pass = 0; pass < passes; pass++) {
         push[pass] = bench_pass(&n, r, r->count, &sum);
         both[pass] = bench_pass(&n, r, from, &sum) - push[pass];
     }
@@ -131,9 +132,14 @@ static void bench_one(const struct bench_rows *r, svs_isa isa, const char *name)
         sum += bench_all(&n, r->z + (size_t)i * (size_t)r->stride);
     all = bench_cpu() - all;
     printf("%-16s %4d  %-8s %8.2f %8.2f %8.3f %10.2f   %g\n", r->name, r->d, name,
-           1e6 * bench_quantile(both, PASSES, 0) / measured,
-           1e6 * bench_quantile(both, PASSES, .5) / measured,
-           1e6 * bench_quantile(push, PASSES, 0) / r->count, 1e6 * all / 1000, sum);
+           1e6 * bench_quantile(both, passes, 0) / measured,
+           1e6 * bench_quantile(both, passes, .5) / measured,
+           1e6 * bench_quantile(push, passes, 0) / r->count, 1e6 * all / 1000, sum);
+    const double query = 1e6 * both[0] / measured;
+    if (isa == SVS_ISA_AVX2)
+        bench_row(
+            (struct bench_row){.ours = query, .peer = 1e3 * all, .unit = "us", .ratio = 1e3 * all / query},
+            "all rows measured / nearest neighbours, %s, d %d, %s", r->name, r->d, name);
     svi_neighbours_clear(&n);
 }
 
@@ -145,12 +151,12 @@ int main(int argc, char **argv) {
     } isas[] = {{SVS_ISA_AVX512, "avx512"}, {SVS_ISA_AVX2, "avx2"}, {SVS_ISA_GENERIC, "generic"}};
     printf("%-16s %4s  %-8s %8s %8s %8s %10s   microseconds, capacity %d\n", "rows", "d", "isa", "least",
            "median", "push", "all rows", CAPACITY);
-    for (int i = 0; i < (int)(sizeof dims / sizeof *dims) + argc - 1; i++) {
-        const int noise = (int)(sizeof dims / sizeof *dims);
+    for (int i = 0; i < bench_pick(1, 4, (int)(sizeof dims / sizeof *dims)) + argc - 1; i++) {
+        const int noise = bench_pick(1, 4, (int)(sizeof dims / sizeof *dims));
         struct bench_rows r = i < noise ? bench_noise(dims[i]) : bench_file(argv[1 + i - noise]);
-        for (int k = 0; k < 3; k++)
+        for (int k = bench_pick(1, 0, 0); k < bench_pick(2, 2, 3); k++)
             bench_one(&r, isas[k].isa, isas[k].name);
         free(r.z);
     }
-    return 0;
+    return bench_end();
 }

@@ -1,10 +1,10 @@
 /* What it would cost to keep a key as packed bytes between its samples, measured on the judges of its sensors
- * alone, the largest part of a key with novelty. Of 10,000 keys one takes a row, chosen at random or by
+ * alone, the largest part of a key with novelty. Of many keys one takes a row, chosen at random or by
  * Zipf's law; what is live is judged as it lies, what is packed is first brought into the live object of the
  * thread and packed again after the row. Two forms of packed: the archive that eviction writes, and the
  * blocks as they are (svi_arrays_copy does no more than such copies).
  *
- *     bench_pack [KEYS] [ROWS]     10,000 keys, which take 5 GB; 5,000 rows a round
+ *     bench_pack [KEYS] [ROWS]     2,000 keys, which take 1 GB (full: 10,000); 5,000 rows a round
  *
  * Ways take turns in one run, medians of all rounds. Prints; judges nothing. */
 #include <math.h>
@@ -15,10 +15,11 @@
 
 #include "base/bytes.h"
 #include "reference.h"
+#include "result.h"
 #include "support/sensors.h"
 #include "wire/archive_file.h"
 
-enum { D = 12, KEY_BYTES = 300000, CONTEXTS = 2, VALUES = 4096, LEARNED = 300, ROUNDS = 9 };
+enum { D = 12, KEY_BYTES = 300000, CONTEXTS = 2, VALUES = 4096, LEARNED = 300, ROUNDS = 9 /* at most */ };
 enum { LIVE, HOT, ARCHIVE, BLOCKS, WHOLE, WAYS };
 
 static const char *const ways[WAYS] = {"live", "hot", "archive", "blocks", "whole"};
@@ -143,25 +144,31 @@ static void choose(struct bench *b, bool zipf, uint64_t *seed) {
 
 static void measure(struct bench *b, bool zipf, uint64_t *seed) {
     double seconds[WAYS][ROUNDS];
-    for (int r = 0; r < ROUNDS; r++) {
+    const int rounds = bench_pick(1, 5, ROUNDS);
+    for (int r = 0; r < rounds; r++) {
         choose(b, zipf, seed);
         for (int way = 0; way < WAYS; way++)
             seconds[way][r] = run(b, way);
         b->time += 60.0 * b->rows;
     }
-    const double live = median(seconds[LIVE], ROUNDS);
+    const double live = median(seconds[LIVE], rounds);
     for (int way = 0; way < WAYS; way++) {
-        const double s = median(seconds[way], ROUNDS);
+        const double s = median(seconds[way], rounds);
         printf("%-7s %-8s %8.2f us a row %10.2f of live\n", zipf ? "Zipf" : "random", ways[way], 1e6 * s,
                s / live);
+        if (way == ARCHIVE || way == BLOCKS)
+            bench_row(
+                (struct bench_row){.ours = 1e6 * s, .peer = 1e6 * live, .unit = "us", .ratio = s / live},
+                "sensors of a key packed between rows (%s) / live, %s keys", ways[way],
+                zipf ? "Zipf's" : "random");
     }
 }
 
 int main(int argc, char **argv) {
     static struct bench b;
     uint64_t seed = 1;
-    b.keys = argc > 1 ? atoi(argv[1]) : 10000;
-    b.rows = argc > 2 ? atoi(argv[2]) : 5000;
+    b.keys = argc > 1 ? atoi(argv[1]) : bench_pick(50, 2000, 10000);
+    b.rows = argc > 2 ? atoi(argv[2]) : bench_pick(200, 5000, 5000);
     b.time = 1.7e9;
     b.live = calloc((size_t)b.keys, sizeof *b.live);
     b.packed = calloc((size_t)b.keys, sizeof *b.packed);
@@ -193,5 +200,5 @@ int main(int argc, char **argv) {
         free(b.block[k]);
     }
     free(b.capacity), free(b.live), free(b.packed), free(b.block), free(b.order);
-    return 0;
+    return bench_end();
 }

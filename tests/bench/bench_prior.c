@@ -154,21 +154,31 @@ static double run(const struct set *s, const char *key, const char *worth, const
 }
 
 int main(int argc, char **argv) {
-    struct set sets[] = {read_csv("weather", 8, -1, 365), read_csv("elec2", 7, 1, 0),
-                         make_fleet("one model up to a shift", 1000, 200, 1, 0),
-                         make_fleet("one model, levels 2.5 deviations apart", 1000, 200, 0, 2.5)};
+    struct set sets[] = {
+        read_csv("weather", 8, -1, 365), read_csv("elec2", 7, 1, 0),
+        make_fleet("one model up to a shift", bench_pick(50, 1000, 1000), 200, 1, 0),
+        make_fleet("one model, levels 2.5 deviations apart", bench_pick(50, 1000, 1000), 200, 0, 2.5)};
     const char *const usual[] = {"10"}, *const *worth = argc > 1 ? (const char *const *)argv + 1 : usual;
     const int worths = argc > 1 ? argc - 1 : 1;
     printf("errors in the first %d samples of each key; window 1000\n", FIRST);
-    for (int i = 0; i < 4; i++) {
+    for (int i = bench_pick(2, 0, 0); i < bench_pick(3, 4, 4); i++) {
         if (sets[i].count == 0)
             continue;
+        const double one = 100 * run(&sets[i], "", "", "1000"), own = 100 * run(&sets[i], "key", "0", "1000");
+        double prior = 0;
         printf("  %s, %d keys: one model for all %.2f %%, without prior %.2f %%", sets[i].name, sets[i].keys,
-               100 * run(&sets[i], "", "", "1000"), 100 * run(&sets[i], "key", "0", "1000"));
-        for (int k = 0; k < worths; k++)
-            printf(", prior worth %s %.2f %%", worth[k], 100 * run(&sets[i], "key", worth[k], "1000"));
+               one, own);
+        for (int k = 0; k < worths; k++) {
+            const double errors = 100 * run(&sets[i], "key", worth[k], "1000");
+            printf(", prior worth %s %.2f %%", worth[k], errors);
+            prior = k == 0 ? errors : prior;
+        }
         printf("\n");
+        bench_row(
+            (struct bench_row){
+                .ours = prior, .peer = own, .unit = "%", .ratio = prior / own, .bar = "<= 1", .exact = true},
+            "errors of 100 first samples of a key, with / without prior, %s", sets[i].name);
         free(sets[i].of);
     }
-    return 0;
+    return bench_end();
 }

@@ -5,7 +5,7 @@
 #include "base/worker.h"
 
 #define WINDOW 20000
-#define ROUNDS 41
+#define ROUNDS 41 /* at most */
 
 static void nobody(void *user, const struct svi_event *event) {
     (void)user;
@@ -127,7 +127,10 @@ static void warm_and_cold(const char *name, struct svi_snapshot at[2], const str
         "job %7.2f %7.2f  %.2f\n",
         name, part->window, part->came, part->refit, part->loss, c, w, w / c, (long long)cold.steps,
         (long long)warm.steps, whole_c, whole_w, whole_w / whole_c);
-    fflush(stdout);
+    if (strcmp(part->refit, "auto") == 0 && strcmp(part->loss, "l2") == 0)
+        bench_row(
+            (struct bench_row){.ours = whole_w, .peer = whole_c, .unit = "ms", .ratio = whole_w / whole_c},
+            "warm refit / cold, %s, %d rows, %d new", name, part->window, part->came);
 }
 
 static void slide(const char *name, const struct bench_set *set, int window, int came) {
@@ -143,7 +146,9 @@ static void slide(const char *name, const struct bench_set *set, int window, int
     }
     const size_t count = came == window / 10 ? sizeof ways / sizeof *ways : 1;
     for (size_t w = 0; w < count; w++)
-        warm_and_cold(name, at, &(struct part){window, came, w < 2 ? ROUNDS : 5, ways[w][0], ways[w][1]});
+        warm_and_cold(name, at,
+                      &(struct part){window, came, w < 2 ? bench_pick(1, 15, ROUNDS) : bench_pick(1, 3, 5),
+                                     ways[w][0], ways[w][1]});
     for (int k = 0; k < 2; k++)
         svi_snapshot_clear(&at[k]);
     svi_stream_free(&e);
@@ -159,7 +164,7 @@ static double throughput(const struct bench_set *set, const char *refit, const c
         give(e, set, i);
     double start = bench_now();
     int64_t i = WINDOW;
-    for (; bench_now() - start < 1.5; i++) {
+    for (; bench_now() - start < (bench_quick() ? 0.2 : 1); i++) {
         give(e, set, i);
         if (i % 64 != 0)
             continue;
@@ -180,13 +185,15 @@ static double throughput(const struct bench_set *set, const char *refit, const c
 static void cost(const char *name, const struct bench_set *set) {
     double ratio[5];
     int64_t refits = 0, none = 0;
-    for (int k = 0; k < 5; k++) {
+    const int rounds = bench_pick(1, 3, 5);
+    for (int k = 0; k < rounds; k++) {
         double without = throughput(set, "none", "0", &none), with = throughput(set, "auto", "2000", &refits);
         ratio[k] = with / without;
     }
     printf("  %-12s learning beside refits of every 2000 samples: %.2f of the rate without (%lld refits)\n",
-           name, bench_quantile(ratio, 5, 0.5), (long long)refits);
-    fflush(stdout);
+           name, bench_quantile(ratio, rounds, 0.5), (long long)refits);
+    bench_row((struct bench_row){.ours = bench_quantile(ratio, rounds, 0.5)},
+              "learning with refits in the background / without, %s", name);
 }
 
 int main(void) {
@@ -194,18 +201,19 @@ int main(void) {
         const char *name;
         int window;
     } sets[] = {{"ijcnn1", 20000}, {"elec2.csv.gz", 20000}, {"covtype15k", 10000}};
-    printf("tolerance 1e-3, standardised columns; medians of %d; milliseconds of the solution\n", ROUNDS);
-    for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
+    printf("tolerance 1e-3, standardised columns; medians of %d; milliseconds of the solution\n",
+           bench_pick(1, 15, ROUNDS));
+    for (size_t k = bench_quick() ? 2 : 0; k < sizeof sets / sizeof *sets; k++) {
         struct bench_set set;
         if (!bench_load(&set, sets[k].name, 0)) {
             printf("  %s SKIPPED: not in the data folder\n", sets[k].name);
             continue;
         }
         const int window = sets[k].window, came[] = {window / 100, window / 10, window / 2, window};
-        for (size_t i = 0; i < sizeof came / sizeof *came; i++)
+        for (size_t i = 0; i < (size_t)bench_pick(1, 4, 4); i++)
             slide(sets[k].name, &set, window, came[i]);
         cost(sets[k].name, &set);
         bench_unload(&set);
     }
-    return 0;
+    return bench_end();
 }

@@ -7,7 +7,11 @@
 
 #include "bench.h"
 
-enum { ROUNDS = 3, DIFFERENT = 2048, QUEUE = 100000 };
+enum { ROUNDS = 3 /* at most */, DIFFERENT = 2048, QUEUE = 100000 };
+
+static int rounds(void) {
+    return bench_pick(1, 3, ROUNDS);
+}
 
 /* ---- throughput ---- */
 
@@ -152,8 +156,10 @@ static double throughput(int d, bool packed) {
     struct bench_frames f =
         bench_frames(packed ? DIFFERENT / 8 : DIFFERENT, packed ? 64 : 1, d, packed, false, 0);
     double top[ROUNDS], none[ROUNDS], all[ROUNDS], judged[ROUNDS];
-    long messages = (long)(0.8 * ceiling(&f, packed ? 5000 : 200000) / f.samples);
-    for (int i = 0; i < ROUNDS; i++) {
+    long messages =
+        (long)((bench_quick() ? 0.05 : 0.6) *
+               ceiling(&f, bench_pick(1000, packed ? 5000 : 200000, packed ? 5000 : 200000)) / f.samples);
+    for (int i = 0; i < rounds(); i++) {
         top[i] = ceiling(&f, messages);
         none[i] = real(&f, messages, "none", "none", false);
         all[i] = real(&f, messages / 4, "none", "all", true); /* much slower: a quarter will do */
@@ -161,16 +167,27 @@ static double throughput(int d, bool packed) {
     }
     double ratio[2]
                 [ROUNDS]; /* each with its own round's ceiling: neighbours share what else the machine does */
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds(); i++) {
         ratio[0][i] = none[i] / top[i];
         ratio[1][i] = all[i] / top[i];
     }
-    double a = bench_quantile(top, ROUNDS, 0.5), b = bench_quantile(none, ROUNDS, 0.5),
-           c = bench_quantile(all, ROUNDS, 0.5);
+    double a = bench_quantile(top, rounds(), 0.5), b = bench_quantile(none, rounds(), 0.5),
+           c = bench_quantile(all, rounds(), 0.5), j = bench_quantile(judged, rounds(), 0.5);
+    const char *const form = packed ? "packed, 64 a message" : "array, 1 a message";
     printf("%3d  %-22s %10.0f %10.0f %6.0f %% %10.0f %6.0f %% %12.0f   %s\n", d,
            packed ? "ext 2, 64 a message" : "array, 1 a message", a, b,
-           100 * bench_quantile(ratio[0], ROUNDS, 0.5), c, 100 * bench_quantile(ratio[1], ROUNDS, 0.5),
-           bench_quantile(judged, ROUNDS, 0.5), packed ? ">= 50 %" : ">= 60 %");
+           100 * bench_quantile(ratio[0], rounds(), 0.5), c, 100 * bench_quantile(ratio[1], rounds(), 0.5), j,
+           packed ? ">= 50 %" : ">= 60 %");
+    bench_row(
+        (struct bench_row){
+            .ours = b, .peer = a, .unit = "/s", .ratio = bench_quantile(ratio[0], rounds(), 0.5)},
+        "run without novelty and scores / unpacking alone, d %d, %s", d, form);
+    bench_row(
+        (struct bench_row){
+            .ours = c, .peer = a, .unit = "/s", .ratio = bench_quantile(ratio[1], rounds(), 0.5)},
+        "run without novelty, one subscriber / unpacking alone, d %d, %s", d, form);
+    bench_row((struct bench_row){.ours = j, .peer = a, .unit = "/s", .ratio = j / a},
+              "run with novelty, one subscriber / unpacking alone, d %d, %s", d, form);
     bench_frames_free(&f);
     return b;
 }
@@ -247,14 +264,20 @@ static void json_throughput(int d, long messages) {
     struct bench_frames f[FORMS];
     for (int k = 0; k < FORMS; k++)
         f[k] = frames_of((enum form)k, d);
-    for (int i = 0; i < ROUNDS; i++)
+    for (int i = 0; i < rounds(); i++)
         for (int k = 0; k < FORMS; k++) {
             rate[k][i] = real(&f[k], messages, "none", "none", false);
             ratio[k][i] = rate[k][i] / rate[MSGPACK_MAP][i];
         }
     for (int k = 0; k < FORMS; k++) {
-        printf("%3d  %-22s %10.0f %10.0f %%   %s\n", d, names[k], bench_quantile(rate[k], ROUNDS, 0.5),
-               100 * bench_quantile(ratio[k], ROUNDS, 0.5), k == MSGPACK_MAP ? "" : ">= 200000");
+        printf("%3d  %-22s %10.0f %10.0f %%   %s\n", d, names[k], bench_quantile(rate[k], rounds(), 0.5),
+               100 * bench_quantile(ratio[k], rounds(), 0.5), k == MSGPACK_MAP ? "" : ">= 200000");
+        if (k != MSGPACK_MAP)
+            bench_row((struct bench_row){.ours = rate[k][rounds() / 2],
+                                         .peer = rate[MSGPACK_MAP][rounds() / 2],
+                                         .unit = "/s",
+                                         .ratio = ratio[k][rounds() / 2]},
+                      "%s / msgpack map of names, d %d", names[k], d);
         bench_frames_free(&f[k]);
     }
 }
@@ -420,20 +443,26 @@ static void latency(const char *what, int d, struct bench_frames *f, struct ques
     struct question plain = q;
     plain.topic = "score.";
     plain.of = 1;
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds(); i++) {
         struct lags a = echo_lags(f, plain), b = real_lags(f, q, flags);
         bare[0][i] = a.p50, bare[1][i] = a.p99;
         ours[0][i] = b.p50, ours[1][i] = b.p99;
     }
-    double m[4] = {bench_quantile(bare[0], ROUNDS, 0.5), bench_quantile(ours[0], ROUNDS, 0.5),
-                   bench_quantile(bare[1], ROUNDS, 0.5), bench_quantile(ours[1], ROUNDS, 0.5)};
+    double m[4] = {bench_quantile(bare[0], rounds(), 0.5), bench_quantile(ours[0], rounds(), 0.5),
+                   bench_quantile(bare[1], rounds(), 0.5), bench_quantile(ours[1], rounds(), 0.5)};
     printf("%-24s %3d %10.0f %10.0f %10.0f %6.1fx %10.0f %10.0f %6.1fx   <= 3x\n", what, d, q.rate,
            1e6 * m[0], 1e6 * m[1], m[1] / m[0], 1e6 * m[2], 1e6 * m[3], m[3] / m[2]);
+    for (int k = 0; k < 2; k++)
+        bench_row((struct bench_row){.ours = 1e6 * m[2 * k + 1],
+                                     .peer = 1e6 * m[2 * k],
+                                     .unit = "us",
+                                     .ratio = m[2 * k + 1] / m[2 * k]},
+                  "%s / bare echo, d %d, %.0f/s: %s", what, d, q.rate, k ? "p99" : "median");
 }
 
 static void score_latency(const char *what, int d, double rate, const char *const *flags) {
     struct bench_frames f = bench_frames(DIFFERENT, 1, d, false, true, 0);
-    latency(what, d, &f, (struct question){rate, (long)rate, 1, "score."}, flags);
+    latency(what, d, &f, (struct question){rate, (long)rate / bench_pick(5, 1, 1), 1, "score."}, flags);
     bench_frames_free(&f);
 }
 
@@ -461,17 +490,22 @@ static void alert_latency(int d, double rate) {
 int main(void) {
     double rate[2];
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("samples a second over tcp loopback, W = 1000, medians of %d\n", ROUNDS);
+    printf("samples a second over tcp loopback, W = 1000, medians of %d\n", rounds());
     printf("  d  message                   ceiling  novelty none        scores all          novelty, all\n");
     printf("                                        no scores           + 1 subscriber      + 1 subscriber   "
            "asked\n");
     rate[0] = throughput(10, false);
+    if (bench_quick()) {
+        json_throughput(8, 5000);
+        score_latency("to score", 10, 2000, (const char *const[]){NULL});
+        return bench_end();
+    }
     rate[1] = throughput(54, false);
     throughput(10, true);
     throughput(54, true);
     printf("JSON beside msgpack, a sample a message, no novelty, no scores\n");
     printf("  d  message                 samples/s  of msgpack   asked\n");
-    json_throughput(8, 400000);
+    json_throughput(8, 300000);
     static const char *const without[] = {"--novelty", "none", NULL}, *const with[] = {NULL};
     printf("microseconds from send to answer, steady rate\n");
     printf("                           d    rate/s   echo p50  svmstream           echo p99  svmstream       "
@@ -482,5 +516,5 @@ int main(void) {
     score_latency("to score", 10, 20000, with);
     score_latency("to score", 54, 20000, with);
     alert_latency(38, 10000);
-    return 0;
+    return bench_end();
 }

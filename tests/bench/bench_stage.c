@@ -149,6 +149,10 @@ static void measure(const char *name, const struct nov_set *set, int runs) {
             most = part_sum(us + i * PARTS);
             at = i;
         }
+    bench_row((struct bench_row){.ours = whole, .unit = "us"}, "novelty and rules, a sample, %s, d %d", name,
+              set->d);
+    bench_row((struct bench_row){.ours = (double)most / 1e3, .unit = "ms"},
+              "novelty and rules, the slowest sample, %s, d %d", name, set->d);
     printf("  slowest at row %lld:", (long long)at);
     for (int k = 0; k < PARTS; k++)
         printf(" %s %.0f", parts[k], (double)us[at * PARTS + k]);
@@ -181,19 +185,19 @@ static struct nov_set random_rows(int d, int64_t n) {
 
 int main(int argc, char **argv) {
     static const int wide[] = {3, 10, 38, 500};
-    const int runs = argc > 1 ? atoi(argv[1]) : 3;
+    const int runs = argc > 1 ? atoi(argv[1]) : bench_pick(1, 2, 3);
     const char *only = argc > 2 ? argv[2] : "";
     struct nov_set s;
-    if ((!*only || strcmp(only, "smd") == 0) && nov_load(&s, "smd_machine-1-6", 1)) {
+    if (((!*only && !bench_quick()) || strcmp(only, "smd") == 0) && nov_load(&s, "smd_machine-1-6", 1)) {
         measure("smd_machine-1-6", &s, runs);
         nov_free(&s);
     }
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+    for (size_t i = 0; i < (bench_quick() ? 1 : sizeof wide / sizeof *wide); i++) {
         if (*only && atoi(only) != wide[i])
             continue;
-        s = random_rows(wide[i], wide[i] > 100 ? 6000 : 20000);
+        s = random_rows(wide[i], wide[i] > 100 ? 6000 : bench_pick(5000, 20000, 20000));
         measure("random", &s, runs);
         nov_free(&s);
     }
-    return 0;
+    return bench_end();
 }

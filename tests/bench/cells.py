@@ -15,6 +15,7 @@ import numpy as np
 
 import alert_runs
 import machines
+import results as table_rows
 from alert_runs import DAY, SHOW, about, opened, spoke
 
 KEYS, SEEDS, BEYOND, ROWS = 5, 1, 0.65, 3
@@ -164,4 +165,7 @@ def cells(pool):
                   lambda job: job[1] + " " + job[2][:8])
     print("  gross %d of %d, day one %d of %d, rest before %d of %d, after %d of %d (must: all)" % (
         gross + early + before + after), flush=True)
+    for what, (whole, count) in (("gross values", gross), ("gross values on day one", early), ("a fall to rest before 2,000 rows: no alert", before),
+                                 ("a fall to rest after 2,000 rows: a notice at most", after)):
+        table_rows.row("cells, %s, of %d" % (what, count), whole, bar=">= %d" % count)
     return all(whole == count for whole, count in (gross, early, before, after))

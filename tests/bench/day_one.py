@@ -19,6 +19,7 @@ import numpy as np
 
 import alert_runs
 import machines
+import results as table_rows
 from alert_runs import DAY, SHOW, about, by_kind, opened, spoke
 
 MUST, KEYS, SEEDS = 1, 20, 2
@@ -249,6 +250,9 @@ def day(pool):
         print("    %-10s %2d, %d, %2d of %d%s" % ((fault,) + tuple(sum(s[k] for s in some) for k in range(3)) + (
             len(some), "; missed: " + ", ".join(missed) if missed else "")))
     total = sum(s[0] + s[2] for s in found.values())
+    table_rows.row("day one, fleets of 20: alerts, the worst of %d fleets" % len(worst), max(worst), bar="<= %g" % MUST)
+    table_rows.row("day one, fleets of 20: alerts, mean", float(np.mean(worst)))
+    table_rows.row("day one: faults found of %d" % (2 * len(found)), int(total), bar=">= %.0f" % (FOUND * 2 * len(found)))
     good = max(worst) <= MUST and lone <= MUST and total >= FOUND * 2 * len(found)
     print("  fleets: %.1f alerts on day one, the worst of %d (mean %.1f, mixed %.1f; must: <= %d); faults %d of %d (must: %.0f)" % (
         max(worst), len(worst), np.mean(worst), worst[-2], MUST, total, 2 * len(found), FOUND * 2 * len(found)), flush=True)

@@ -21,6 +21,7 @@ import numpy as np
 
 import alert_runs
 import machines
+import results as table_rows
 from alert_runs import DAY, SHOW, opened
 
 BUDGETS = {"1/week": (1, 7 * DAY, 600, 6, 20, 3), "1/day": (1, DAY, 60, 6, 21, 4), "6/day": (6, DAY, 60, 4, 15, 2)}
@@ -164,4 +165,7 @@ def budget(pool):
     print("  %-10s %s" % ("mean", "  ".join("%8.2f      " % np.mean(s) for s in shares.values())))
     print("  within the budget %d of %d (must: all), %.2f to %.2f of it used in %d (must: %d), periods above the bound %.1f %% of %d "
           "(must: <= %.0f %%)" % (within, count, LOW, HIGH, used, CELLS, 100 * above / periods, periods, 100 * ABOVE), flush=True)
+    table_rows.row("moving streams: cells within alert.budget, of %d" % count, within, bar=">= %d" % count)
+    table_rows.row("moving streams: cells that use %d to %d %% of it, of %d" % (100 * LOW, 100 * HIGH, count), used, bar=">= %d" % CELLS)
+    table_rows.row("moving streams: periods above the 99 %% bound, of %d" % periods, above, bar="<= %.0f" % (ABOVE * periods))
     return within == count and used >= CELLS and above <= ABOVE * periods

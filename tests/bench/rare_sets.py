@@ -15,6 +15,7 @@ import numpy
 
 import quality_peers
 import quality_sets
+import results
 
 THINNED = ("cod-rna30k", "covtype15k", "elec2", "magic", "rules", "weather")
 SHARES = (0.01, 0.001)   # the first is judged
@@ -85,7 +86,7 @@ def measured(name, share, folder):
     price, got = 1 / share, {}
     p, decided = without_settings(x, y, price, folder)
     got["auto"] = area(y, p), figures(y, p)[0], log_loss(y, p), cost(y, decided, price)
-    for peer in quality_peers.PEERS if quality_peers.sklearn and os.environ.get("PEERS") != "no" else ():
+    for peer in quality_peers.PEERS if quality_peers.sklearn and (os.environ.get("PEERS") or results.pick("no", "")) != "no" else ():
         p = quality_peers.predict(peer, x, y, 2)[:, 1]
         # Probabilities of balanced classes are those of the price already.
         decided = p > 0.5 if peer == "SGD-b" else p * price > 1 - p
@@ -105,7 +106,7 @@ def bars(name, got, base, constant):
 
 
 def chosen():
-    half, only = os.environ.get("SETS") or "all", (os.environ.get("STREAMS") or "").split()
+    half, only = os.environ.get("SETS") or "all", (os.environ.get("STREAMS") or results.pick("rules", "")).split()
     return [name for k, name in enumerate(sorted(THINNED))
             if half in ("all", ("choose", "report")[k % 2]) and (not only or name in only)]
 
@@ -115,7 +116,7 @@ def rows(folder):
     found = []
     print("%-12s %-7s %6s %5s %-6s %8s %8s %8s %8s %9s %9s" % (
         "set", "half", "rows", "rare", "", "area", "ap", "logloss", "(base)", "cost", "(const.)"))
-    for share in SHARES:
+    for share in results.pick(SHARES[:1], SHARES[:1], SHARES):
         for name in chosen():
             got, n, positive, base, constant = measured(name, share, folder)
             half = ("choose", "report")[sorted(THINNED).index(name) % 2]
@@ -123,5 +124,9 @@ def rows(folder):
                 print("%-12s %-7s %6d %5d %-6s %8.4f %8.4f %8.5f %8.5f %9.0f %9.0f" % (
                     name, half, n, positive, who, auc, precision, loss, base, paid, constant), flush=True)
             if share == SHARES[0]:
+                for at, what in enumerate(("area under ROC", "average precision", "log loss", "cost of the decisions")):
+                    for peer in got:
+                        if peer != "auto":
+                            results.row("%s, auto and %s, %s at 1 %%" % (what, peer, name), float("%.4g" % got["auto"][at]), float("%.4g" % got[peer][at]))
                 found += bars(name, got, base, constant)
     return found

@@ -14,6 +14,7 @@ import tempfile
 import numpy as np
 
 import alert_runs
+import results as table_rows
 from alert_runs import DATA, PROGRAM
 
 SCORES = ["novelty", "p", "surprise", "alarm", "anomaly"]
@@ -72,4 +73,6 @@ def auc(pool):
     best = max(mean, key=mean.get)
     print("  %-40s %8.3f %s" % ("mean", np.mean([offline for _, offline, _ in results]), " ".join("%8.3f" % mean[k] for k in have)))
     print("  best of the stream: %s %.3f (must: %.2f)" % (best, mean[best], MUST), flush=True)
+    table_rows.row("area under ROC of a row's %s, mean of %d sets, and offline" % (best, len(results)), round(mean[best], 3),
+                   round(float(np.mean([offline for _, offline, _ in results])), 3), bar=">= %.2f" % MUST)
     return bool(mean[best] >= MUST)
