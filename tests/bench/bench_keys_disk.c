@@ -189,8 +189,9 @@ static void tell_disk(struct fleet_run *r) {
            "%.2f times, at most %.2f; journal %.0f\n",
            alive, (double)f->kept.alive / (double)r->keys, keys, checkpoints, (keys + checkpoints) / alive,
            r->peak, on_disk(r->path, "journal-"));
-    bench_row((struct bench_row){.ours = (keys + checkpoints) / alive},
-              "%lld keys on disk, d %d: files / packed state", (long long)r->keys, r->d);
+    if (alive > 0)
+        bench_row((struct bench_row){.ours = (keys + checkpoints) / alive},
+                  "%lld keys on disk, d %d: files / packed state", (long long)r->keys, r->d);
     bench_row((struct bench_row){.ours = resident(), .unit = "MiB"}, "%lld keys on disk, d %d: resident",
               (long long)r->keys, r->d);
 }

@@ -96,7 +96,7 @@ static void optimum(const char *name, const char *set_name, const struct nov_set
            m->member[0].violation, ours, theirs, least, (long long)(outside + outside_tight),
            (long long)u->member[0].rounds, (1 - loose) / (0.05 * loose));
     bench_row((struct bench_row){.ours = fabs(mine - rho), .bar = "<= 1e-8", .exact = true},
-              "one-class, |rho - LIBSVM's|, %s, gamma %.3g", set_name, gamma);
+              "one-class, difference of rho from LIBSVM's, %s, gamma %.3g", set_name, gamma);
     bench_row((struct bench_row){.ours = (double)(outside + outside_tight), .bar = "= 0", .exact = true},
               "one-class, rows outside of 1 - theta, %s, gamma %.3g", set_name, gamma);
     svs_novelty_free(&m);
