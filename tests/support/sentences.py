@@ -19,7 +19,6 @@ NOT_YET = {
     "settings",
     "benchmarks",
     "keys",
-    "protocol",
 }
 ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "vs.", "cf.", "approx.", "resp.", "incl.", "al.", "Fig.", "Eq.", "Sect.", "...")
 END = re.compile(r"(\S*[.!?][)\"'*_]*)\s+(?=\S)")
