@@ -23,11 +23,11 @@
 
 /* The layout version of these files: header fields, the sections of a checkpoint and their fields, kinds and
  * payloads of journal records, key records, the recorded settings. It is `v` in the header of every
- * checkpoint and segment, and any change to the above raises it by one. A program refuses a state of another
- * layout, older or newer, and leaves it untouched (layout.h). Until 0.1.0 no reader of an earlier layout is
- * needed; from then on states stay readable. Every future layout must keep the parts of a header that
- * identify it: the keys format, v, check and (in a segment) chain, which seeds the check, within the first
- * 512 bytes (segment). */
+ * checkpoint and segment, and any change to the above raises it by one. A program refuses a layout that it
+ * does not read and leaves the state untouched (layout.h). Release 0.1.0 has layout 13: every later version
+ * reads it and the layouts of later releases (tests/recorded/0.1.0). Every future layout must keep the parts
+ * of a header that identify it: the keys format, v, check and (in a segment) chain, which seeds the check,
+ * within the first 512 bytes (segment). */
 #define SVI_STATE_LAYOUT 13
 
 struct svi_state_dir {
