@@ -19,7 +19,7 @@ PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime valgrind \
            libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libjs-dygraphs curl jq prometheus chromium \
-           python3-dev python3-cffi python3-build python3-venv python3-pytest mypy python3-pandas python3-sklearn \
+           python3-dev python3-cffi python3-build python3-venv python3-pytest python3-yaml mypy python3-pandas python3-sklearn \
            redis-server libhiredis-dev librdkafka-dev stunnel4
 # What `make bench` needs besides: the peers it compares with.
 BENCH_PACKAGES = g++ libdlib-dev liblinear-dev wrk
@@ -70,7 +70,7 @@ say = $(if $(V),,@$(eval STEP += x)$(if $(COUNT),: a step;,$(call say_$(say_how)
 # A second `make` inside a recipe builds with all cores unless the caller chose a number.
 SUBMAKE  = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 
-all: $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(BUILD)/svmstream-http $(OPTIONAL:%=$(BUILD)/%) ## the programs: build/svmstream and the adapters, build/svmstream-mqtt, -http, ... (CC=clang works too)
+all: $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(BUILD)/svmstream-http $(OPTIONAL:%=$(BUILD)/%) ## build the programs: build/svmstream and the adapters, build/svmstream-mqtt, -http, ... (CC=clang works too)
 	@$(if $(strip $(ABSENT)),echo '  left out for want of a library: $(ABSENT)',:)
 
 # The kernels are one source compiled three times; each may fuse multiply and add.
@@ -160,7 +160,7 @@ $(BUILD)/svmstream-kafka: $(KAFKA_OBJ) $(LOG_OBJ) $(ADAPTER_OBJ) $(LIB_A)
 $(BUILD)/svmstream-redis: $(REDIS_OBJ) $(LOG_OBJ) $(ADAPTER_OBJ) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ -lhiredis $(LDLIBS_ALL) -o $@
 
-libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so
+libs: $(LIB_A) $(LIB_SO) ## build libsvmstream.a and libsvmstream.so
 
 # ---- the Python package: setup.py builds it wherever it is built; here from the library of this folder
 
@@ -174,7 +174,7 @@ $(BUILD)/python/built: $(LIB_A) $(wildcard include/svmstream/*.h) $(PY_FILES)
 	$(call say,PY,$@)cd adapters/python && $(PY_BUILD) $(PYTHON) setup.py -q build --build-base $(abspath $(BUILD)/obj/python) --build-lib $(abspath $(@D))
 	@touch $@
 
-python: $(BUILD)/python/built ## the Python package, importable with PYTHONPATH=build/python (to install it: pip install adapters/python)
+python: $(BUILD)/python/built ## build the Python package: import it with PYTHONPATH=build/python, or install it with pip install adapters/python
 
 # What an sdist carries to build the library, and what that is linked with: for adapters/python/build_native.py.
 library-files:
@@ -185,7 +185,7 @@ library-flags:
 
 # ---- packages
 
-deps: ## install missing Debian packages (never asks; nothing to do = nothing done)
+deps: ## install missing Debian packages; never asks
 	@tests/deps $(PACKAGES)
 
 deps-bench: deps
@@ -201,7 +201,7 @@ demo: deps ## build, then two learners live on 50 years of real weather; under a
 
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 
-examples: $(EXAMPLES) ## the C programs of examples/
+examples: $(EXAMPLES) ## build the C programs of examples/
 
 $(BUILD)/examples/%: examples/%.c $(LIB_FIXED)
 	@mkdir -p $(@D)
@@ -212,7 +212,7 @@ $(BUILD)/examples/%: examples/%.c $(LIB_FIXED)
 RULES = tests/tests.mk tests/fault/fault.mk tests/bench/bench.mk
 -include $(RULES)
 
-format: ## clang-format over all C sources
+format: ## format all C sources with clang-format
 	clang-format -i $(shell git ls-files '*.c' '*.h')
 
 # ---- installation
@@ -232,7 +232,7 @@ $(BUILD)/svmstream.pc: Makefile include/svmstream/svmstream.h
 ROOT = $(DESTDIR)$(PREFIX)
 COMPLETIONS = share/bash-completion/completions
 
-install: all libs $(BUILD)/svmstream.1 $(MAN7) $(BUILD)/svmstream.bash ## under PREFIX (/usr/local), staged in DESTDIR
+install: all libs $(BUILD)/svmstream.1 $(MAN7) $(BUILD)/svmstream.bash ## install under PREFIX (/usr/local), staged in DESTDIR
 	@rm -f $(BUILD)/svmstream.pc
 	@$(MAKE) --no-print-directory -s $(BUILD)/svmstream.pc
 	install -d $(ROOT)/bin $(ROOT)/lib/pkgconfig $(ROOT)/include/svmstream $(ROOT)/share/man/man1 $(ROOT)/share/man/man7 $(ROOT)/$(COMPLETIONS)
@@ -246,17 +246,23 @@ install: all libs $(BUILD)/svmstream.1 $(MAN7) $(BUILD)/svmstream.bash ## under 
 	install -m 644 $(MAN7) $(ROOT)/share/man/man7/
 	install -m 644 $(BUILD)/svmstream.bash $(ROOT)/$(COMPLETIONS)/svmstream
 
-uninstall: ## takes away what install put there
+uninstall: ## remove what install put there
 	rm -f $(ROOT)/bin/svmstream $(ROOT)/bin/svmstream-mqtt $(ROOT)/bin/svmstream-http $(ROOT)/bin/svmstream-redis $(ROOT)/bin/svmstream-kafka $(ROOT)/lib/libsvmstream.a $(ROOT)/lib/libsvmstream.so* $(ROOT)/lib/pkgconfig/svmstream.pc
 	rm -f $(ROOT)/share/man/man1/svmstream.1 $(ROOT)/share/man/man7/svmstream-*.7 $(ROOT)/$(COMPLETIONS)/svmstream
 	rm -rf $(ROOT)/include/svmstream
 
-clean: ## removes all build folders
+DIST = svmstream-$(TREE_VERSION:.dirty=)
+dist: ## pack the sources of the commit as build/svmstream-VERSION.tar.gz (needs git)
+	@mkdir -p $(BUILD)
+	@git archive --prefix=$(DIST)/ HEAD | gzip -n9 > $(BUILD)/$(DIST).tar.gz
+	@echo $(BUILD)/$(DIST).tar.gz
+
+clean: ## remove all build folders
 	rm -rf $(BUILD) build-asan build-tsan build-clang build-afl build-coverage
 
-help: ## this list
+help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile $(RULES) | expand -t 20
 
-.PHONY: always version all libs python library-files library-flags deps deps-bench demo examples format install uninstall clean help
+.PHONY: always version all libs python library-files library-flags deps deps-bench demo examples format install uninstall dist clean help
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(LOG_OBJ:.o=.d) $(REDIS_OBJ:.o=.d) $(KAFKA_OBJ:.o=.d) $(ADAPTER_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)

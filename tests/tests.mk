@@ -56,7 +56,7 @@ $(BUILD)/warned/%: %.c
 warned: $(LIB_OBJ) $(APP_OBJ) $(MQTT_OBJ) $(HTTP_OBJ) $(LOG_OBJ) $(ADAPTER_OBJ) $(WARN_SRC:%.c=$(BUILD)/warned/%)
 
 # Those of clang come with `make asan` as well, which builds all of it; here they take a minute.
-warnings: deps ## clang's warnings for all sources, without building
+warnings: deps ## check all sources with clang's warnings, without building
 	$(SUBMAKE) BUILD=build-clang CC=clang CFLAGS=-fsyntax-only warned
 
 # Where cffi or Python's headers are absent, the tests of the package say so and are skipped.
@@ -71,7 +71,7 @@ RUN_ALL = $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $
 test-run: all libs tests examples $(if $(RUN_FLAGS),,python-if-possible)
 	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) --waiting "$(WAITING)" $(filter $(LONG),$(RUN_ALL)) $(filter-out $(LONG),$(RUN_ALL))
 
-test: deps ## build and run all tests (some 6 minutes on 2 cores)
+test: deps ## build and run all tests (about 6 minutes on 2 cores)
 	$(SUBMAKE) test-run
 
 # -g1: file and line for the reports, in less time
@@ -89,7 +89,7 @@ $(filter $(addprefix $(BUILD)/obj/src/,$(addsuffix /%,linalg trees features lear
 $(TEST_BIN): TEST_O = $(if $(findstring /property/,$@),,-O0) -fno-sanitize=fuzzer-no-link
 endif
 
-asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan
+asan: deps ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan
 	$(SUBMAKE) $(ASAN) RUN_FLAGS=--sanitized test-run
 
 # ThreadSanitizer's part are the tests that have threads. Properties of the learner and the solvers, the wire format, and allocations that
@@ -114,7 +114,7 @@ ifneq ($(findstring -fsanitize=thread,$(CFLAGS)),)
 $(patsubst %,$(BUILD)/obj/src/bank/%.o,neighbours fourier_ridge block stack standardiser): ISA = -fno-sanitize=thread
 endif
 
-tsan: deps ## the tests that have threads under ThreadSanitizer, in build-tsan
+tsan: deps ## run the tests with threads under ThreadSanitizer, in build-tsan
 	$(SUBMAKE) BUILD=build-tsan LEAVE_OUT="$(NO_RACES_SRC) $(NO_THREADS)" RUN_OUT="$(NO_RACES)" CC=gcc CFLAGS="$(SANITIZE) -fsanitize=thread" RUN_FLAGS="--sanitized --races" test-run
 
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -125,31 +125,31 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(TEST_A) $(LIB_FIXED)
 
 fuzz-targets: $(FUZZ_BIN)
 
-fuzz: deps ## libFuzzer, FUZZ_SECONDS (30) for each target
+fuzz: deps ## run each fuzz target with libFuzzer for FUZZ_SECONDS (30)
 	$(SUBMAKE) $(ASAN) fuzz-targets
 	@tests/fuzz/run build-asan $(FUZZ_SECONDS)
 
-fuzz-afl: deps ## the same targets with AFL++, FUZZ_SECONDS for each
+fuzz-afl: deps ## run each fuzz target with AFL++ for FUZZ_SECONDS (30)
 	$(SUBMAKE) BUILD=build-afl CC="env AFL_USE_ASAN=1 afl-clang-fast" CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link" fuzz-targets
 	@touch build-afl/afl
 	@tests/fuzz/run build-afl $(FUZZ_SECONDS)
 
-screenshot: deps ## README's picture of the page, examples/page.png, taken again
+screenshot: deps ## take README's picture of the page again: examples/page.png
 	$(SUBMAKE) all
 	@SVMSTREAM=$(BUILD)/svmstream SVMSTREAM_BUILD=$(BUILD) tests/cli/test_screenshot --write
 
-coverage: deps ## branches that the tests take: at least 90 % of wire and store
+coverage: deps ## measure the branches that the tests take: at least 90 % of wire and store
 	@DATA=$(DATA) tests/coverage
 
 ORACLE_FLAGS ?=
-oracle: all ## this build against another one, ORACLE_BASE=/path/to/svmstream: the same scenes, the same bytes (some 4 minutes; ORACLE_FLAGS=--quick: 1)
+oracle: all ## compare this build with another one, ORACLE_BASE=/path/to/svmstream: the same scenes give the same bytes (about 4 minutes; ORACLE_FLAGS=--quick: 1)
 	$(if $(ORACLE_BASE),,$(error give the program that is right: make oracle ORACLE_BASE=/path/to/svmstream))
 	@DATA=$(DATA) $(PYTHON) tests/oracle $(ORACLE_BASE) $(BUILD)/svmstream $(ORACLE_FLAGS)
 
 data: ## list the data sets that tests and benchmarks read from DATA (data): what for, how large, from where
 	@$(PYTHON) tests/data_sets $(DATA)
 
-metrics: ## figures of the source: function lengths, nesting, layers, exports
+metrics: ## report figures of the source: function lengths, nesting, layers, exports
 	$(SUBMAKE) all libs
 	@$(PYTHON) tests/metrics $(BUILD)
 

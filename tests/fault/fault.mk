@@ -35,7 +35,7 @@ $(foreach w,$(sort $(FAULT_WRONG) $(FAULT_WRONG_RUN)),$(eval $(call wrong_store,
 
 fault-programs: $(FAULT_BIN)
 
-fault: deps ## the long run: 1,000 kills, 10,000 power cuts of the store and 1,000 of the program, an hour of fuzzing
+fault: deps ## run the long fault tests: 1,000 kills, 10,000 power cuts of the store and 1,000 of the program, an hour of fuzzing
 	$(SUBMAKE) all tests examples python
 	@FAULT_KILLS=1000 FAULT_CUTS=10000 FAULT_FLIPS=3 FAULT_LONG=1 tests/run --build $(BUILD) --data $(DATA) --examples examples --timeout 3600 $(FAULT_RUN) adapters/python/tests/test_packages.py $(BUILD)/tests/fault/test_flips
 	+@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(FUZZ_LONG)

@@ -139,7 +139,7 @@ def settings(build):
 def documents(build):
     """(name, sentences) of all that is read by people."""
     read = lambda path: open(path, encoding="utf-8").read()
-    found = [(p, markdown(read(p))) for p in ("README.md", "CHANGELOG.md", "examples/README.md")]
+    found = [(p, markdown(read(p))) for p in ("README.md", "CHANGELOG.md", "examples/README.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md")]
     for path in sorted(glob.glob("src/manual/*.md")):
         name = os.path.basename(path)
         found.append((name if name == "settings.md" else name[:-3], markdown(read(path))))
