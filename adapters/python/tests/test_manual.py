@@ -48,7 +48,9 @@ def expected(snippet):
 
 @pytest.mark.parametrize("text, least", [(PAGE, 6), (README, 1)], ids=["python.md", "README.md"])
 def test_snippets(text, least, examples, tmp_path, monkeypatch):
-    """One after the other, as a reader would, in a folder that has the examples."""
+    """One after the other, as a reader would, in a folder that has the examples. README shows
+    whole outputs, whose numbers vary.
+    """
     (tmp_path / "examples").symlink_to(examples)
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -57,7 +59,8 @@ def test_snippets(text, least, examples, tmp_path, monkeypatch):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             exec(compile(snippet, "block %d" % i, "exec"), names)
-        assert sessions.pattern_of(expected(snippet)).fullmatch(out.getvalue()), (
+        pattern = sessions.pattern_of(expected(snippet), vary=text is README)
+        assert pattern.fullmatch(out.getvalue()), (
             snippet,
             out.getvalue(),
         )
@@ -79,25 +82,6 @@ def test_sessions(page, program, tmp_path, monkeypatch):
             for command, output in sessions.commands(content) if kind == "console" else []:
                 good, got = session.step(command, output, vary)
                 assert good, "%s\n---- expected\n%s---- got\n%s" % (command, output, got)
-    finally:
-        session.close()
-
-
-def test_the_client_in_readme(program, tmp_path, monkeypatch):
-    """README's client, against a process here instead of one in a plant."""
-    (block,) = [c for kind, _, _, c in sessions.blocks(README) if kind == "py"]
-    monkeypatch.setattr(sessions, "PROGRAM", program)
-    session = sessions.Session(str(tmp_path))
-    try:
-        code = block.replace("tcp://10.0.0.7", "tcp://127.0.0.1:5557")
-        assert code != block
-        code = "import svmstream\n" + code + "print(score.raw['y'], model.version)\n"
-        (tmp_path / "client.py").write_text(session.inward(code))
-        ready = "...\nin tcp://127.0.0.1:5555 (router)\n"
-        good, got = session.step("svmstream run --in.mode router &", ready)
-        assert good, got
-        good, got = session.step("python3 client.py", "ok ...\n")
-        assert good, got
     finally:
         session.close()
 
