@@ -26,26 +26,26 @@ BENCH_FORM = $(if $(FULL),full,whole)
 bench-run: all python $(BENCH_BIN)
 	@NAB=$(NAB) $(PYTHON) tests/bench/run --build $(BUILD) --data $(DATA) --form $(BENCH_FORM) $(ONLY)
 
-bench: deps-bench ## every measurement with its peer, and a table of ratios (within 45 minutes; ONLY="quality rare": some; FULL=1: more rounds)
+bench: deps-bench ## run every measurement with its peer, then print one table of ratios (within 45 minutes; ONLY="quality rare", FULL=1)
 	$(SUBMAKE) bench-run
 
-bench-quick: deps-bench ## builds every benchmark and runs its shortest form: does it work, are its results right
+bench-quick: deps-bench ## build every benchmark and run its shortest form: checks results, and no times
 	$(SUBMAKE) BENCH_FORM=quick bench-run
 
-bench-novelty: deps-bench ## one-class models, novelty in the stream, alerts (NAB=/path; ONLY="plant nab compressors": some parts, see tests/bench/alerts); a quarter of an hour
+bench-novelty: deps-bench ## measure one-class models, novelty in the stream and alerts alone (NAB=/path; ONLY="plant nab": see tests/bench/alerts)
 	$(SUBMAKE) $(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream $(BUILD)/bench/bench_alerts
 	@NAB=$(NAB) tests/bench/novelty --build $(BUILD) --data $(DATA) $(ONLY)
 
 cost-run: all $(BUILD)/bench/cost_messages
 	@$(PYTHON) tests/bench/cost --build $(BUILD) --cc "$(CC)" --cflags="$(CFLAGS)" --jobs $(JOBS) $(if $(COST),--$(COST)) $(ONLY)
 
-cost: deps ## instructions a sample by scene, against tests/bench/cost.txt (COST=write: that file becomes them; ONLY="auto json")
+cost: deps ## count instructions a sample by scene, against tests/bench/cost.txt (COST=write: that file becomes them; ONLY="auto json")
 	$(SUBMAKE) cost-run
 
 PLOT = set terminal svg; set output "$(BUILD)/papers/time_against_n.svg"; set logscale xy; set xlabel "samples"; set ylabel "seconds"; \
        plot "$(BUILD)/papers/time_against_n.dat" with linespoints title "alm, L2, gap 1e-3"
 
-bench-papers: deps-bench ## the papers' comparisons with our solvers, as tables and a plot in $(BUILD)/papers
+bench-papers: deps-bench ## repeat the papers' comparisons with our solvers, as tables and a plot in $(BUILD)/papers
 	$(SUBMAKE) $(BUILD)/bench/bench_papers
 	@mkdir -p $(BUILD)/papers
 	@SVMSTREAM_DATA=$(DATA) OPENBLAS_NUM_THREADS=1 $(BUILD)/bench/bench_papers $(BUILD)/papers | tee $(BUILD)/papers/tables.txt
