@@ -226,7 +226,7 @@ $(BUILD)/svmstream.bash: $(BUILD)/svmstream
 $(BUILD)/svmstream.pc: Makefile include/svmstream/svmstream.h
 	@mkdir -p $(@D)
 	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' 'libdir=$${prefix}/lib' '' 'Name: svmstream' \
-	  'Description: exact sliding-window linear SVM' 'Version: $(VERSION)' 'Cflags: -I$${includedir}' \
+	  'Description: learning, novelty and alerts on streams of feature vectors' 'Version: $(VERSION)' 'Cflags: -I$${includedir}' \
 	  'Libs: -L$${libdir} -lsvmstream' 'Libs.private: $(LDLIBS_LIB)' > $@
 
 ROOT = $(DESTDIR)$(PREFIX)

@@ -44,6 +44,15 @@ for file in bin/svmstream bin/svmstream-mqtt bin/svmstream-http lib/libsvmstream
     check "$file is there" test -s "$root/$file"
 done
 check "the installed program runs" "$root/bin/svmstream" --version
+release=$(sed -n 's/^#define SVS_VERSION "\(.*\)"/\1/p' include/svmstream/svmstream.h)
+version=$("$root/bin/svmstream" --version | cut -d' ' -f2)
+check "its version is the release, or a commit after it" sh -c "case '$version' in '$release' | '$release'+*) ;; *) echo '$version'; exit 1 ;; esac"
+for program in "$root"/bin/svmstream-*; do
+    check "$(basename "$program") has the same version" test "$("$program" --version | cut -d' ' -f2)" = "$version"
+done
+check "so has the man page" grep -qF "svmstream $version" "$root/share/man/man1/svmstream.1"
+check "so has a page of section 7" grep -qF "svmstream $version" "$root/share/man/man7/svmstream-durability.7"
+check "the file of the shared library has the release" test -f "$root/lib/libsvmstream.so.$release"
 check "the man page names the command feed" grep -q feed "$root/share/man/man1/svmstream.1"
 for page in src/manual/*.md; do
     topic=$(basename "$page" .md)
@@ -57,7 +66,7 @@ flags() {
     PKG_CONFIG_PATH=$root/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$stage pkg-config "$@" svmstream
 }
 check "the pkg-config file names the version of the header" \
-    test "$(flags --modversion)" = "$(sed -n 's/^#define SVS_VERSION "\(.*\)"/\1/p' include/svmstream/svmstream.h)"
+    test "$(flags --modversion)" = "$release"
 if sanitized; then
     skip "a program builds with what pkg-config says" "the library is built with a sanitizer"
     skip "it runs with the shared library" "the library is built with a sanitizer"
