@@ -49,7 +49,7 @@ int main(void) {
     }
     printf("accuracy %.3f over %d rows, before each was learned\n", (double)right / ROWS, ROWS);
 
-    /* The loaded stream goes on where this one is. */
+    /* The loaded stream continues where this one is. */
     void *bytes;
     size_t size;
     svs_auto *same = NULL;

@@ -190,7 +190,7 @@ static void compare(const struct bank *b, const msgpack_object *score, struct re
     }
 }
 
-/* One event (topic, payload). False: nothing came in time. */
+/* One event (topic, payload). False: nothing arrived in time. */
 static bool hear(void *sub, struct bank *b, struct result *r) {
     zmq_msg_t topic, payload;
     msgpack_unpacked event;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Twenty presses and one process: each press has its own model of what is usual for it, and whoever looks after them gets a line
+# Twenty presses and one process: each press has its own model of what is normal for it, and the person in charge gets a line
 # of text that names the press. A gateway sends what their sensors say every five minutes, as JSON by MQTT; eight days of it go
 # through as fast as they can. On the last day things go wrong with some of them (see `wrong` below).
 #
@@ -100,7 +100,7 @@ bridge=$!
 children+=("$bridge")
 wait_for 'svmstream/plant/stats ' 5 "the adapter does not come up"
 
-# Piece by piece: mosquitto ends the connection of a client that sends far ahead of what it hears back.
+# Piece by piece: mosquitto ends the connection of a client that sends far ahead of what it receives.
 split -l 5000 "$folder/readings" "$folder/piece."
 (for piece in "$folder"/piece.*; do mosquitto_pub -p "$port" -q 1 -t gateway -l <"$piece" || exit; done) &
 children+=($!)

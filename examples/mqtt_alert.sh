@@ -1,7 +1,7 @@
 #!/bin/bash
-# A sensor feed on MQTT, svmstream beside it, and a line of text only when something is new: a room's sensor sends
+# A sensor feed on MQTT, svmstream with it, and a line of text only when something is new: a room's sensor sends
 # temperature, humidity, light and CO2 once a minute. Three and a half days of it are real (one message a minute, as fast as
-# they go through); then, at three in the morning, the light goes on and CO2 climbs to what it never was.
+# they go through); then, at three in the morning, the light is switched on and CO2 climbs to what it never was.
 #
 #   examples/mqtt_alert.sh
 set -u

@@ -62,7 +62,7 @@ for row, alert in result.alerts:
 # %% [markdown]
 # ## Novelty
 #
-# A monitor needs no labels: it reports rows that are unlike the past, within a budget of alerts.
+# A monitor needs no labels: it reports rows that differ from the past, within a budget of alerts.
 
 # %%
 monitor = svmstream.Monitor(budget="1/day", interval=1800)  # a row every half hour

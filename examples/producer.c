@@ -29,7 +29,7 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* What became of samples; the outbox goes on by itself. */
+/* What became of samples; the outbox continues by itself. */
 static void tell(void *user, const svs_outbox_event *e) {
     (void)user;
     if (e->kind == SVS_OUTBOX_REFUSED)
@@ -41,11 +41,11 @@ static void tell(void *user, const svs_outbox_event *e) {
         fprintf(stderr, "producer: samples %lld to %lld are lost: %s\n", (long long)e->first,
                 (long long)e->last, e->reason);
     else if (e->kind == SVS_OUTBOX_RESTARTED)
-        printf("another process: %lld acknowledged samples are gone with the one before\n",
+        printf("another process: %lld acknowledged samples are lost with the one before\n",
                (long long)e->count);
 }
 
-/* One more sample, if the outbox has room: a point on a slowly turning spiral, and its side of a plane. */
+/* One more sample, if the outbox can take it: a point on a slowly turning spiral, and its side of a plane. */
 static int make(svs_outbox *box, long i) {
     double x[D] = {cos(0.7 * (double)i), sin(1.3 * (double)i), 0.5 * cos(0.11 * (double)i)};
     svs_outbox_sample s = {.x = x, .d = D, .id = svs_int(i), .y = svs_int(x[0] + 2 * x[1] > x[2])};

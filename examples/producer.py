@@ -9,7 +9,7 @@ With CURVE, from `svmstream curve new mine.key` and the server's public key (or 
     examples/producer.py tcp://server:5555 10000 spiral mine.key server.key.pub
 
 The process answers {op: hello, src} with the number that it wants next, and each message with the last number that it has taken.
-Samples stay in a list until they are acknowledged, and when the process keeps its state (hello tells its `delivery`) until they are
+Samples stay in a list until they are acknowledged, and when the process keeps its state (hello has its `delivery`) until they are
 on its disk (`durable`). When no answer comes for a second, or a gap is reported, hello finds out where to go on; a process that was
 started again begins to count at 0, and gets all that is still in the list. Each message asks for its score, so that the prediction for
 a sample comes with its acknowledgement: no second socket is needed to learn and to predict. Each run has a name of its own: messages that an earlier
@@ -58,7 +58,7 @@ class Producer:
         number, self.keeps = reply["next"], reply.get("delivery") in KEEPS
         if self.number is None or not self.number <= number <= self.number + self.sent:
             if self.number is not None:
-                print(f"another process: {max(0, self.number - number)} acknowledged samples are gone with the one before", flush=True)
+                print(f"another process: {max(0, self.number - number)} acknowledged samples are lost with the one before", flush=True)
             self.resent += self.sent
             self.number, self.sent = number, 0  # it counts from there again
         self.resent += self.number + self.sent - number
@@ -102,7 +102,7 @@ class Producer:
             if greeted and self.taken < self.sent:
                 greeted = self.take(self.answer())
             elif greeted:
-                greeted = not self.waiting  # all is taken, not all is on disk: hello tells how far that is
+                greeted = not self.waiting  # all is taken, not all is on disk: hello shows how far that is
             if self.number is not None and self.number + self.taken + self.acked != before:
                 moved, before = time.monotonic(), self.number + self.taken + self.acked
             if not greeted:

@@ -70,7 +70,7 @@ struct said {
     double score;
 };
 
-/* Reads one `score.` payload; -1 when it is none, or one without a score (no class was known yet). */
+/* Reads one `score.` payload; -1 when it is not one, or one without a score (no class was known yet). */
 static int read_score(const void *bytes, size_t length, struct said *out) {
     msgpack_unpacked unpacked;
     int result = -1;
@@ -88,7 +88,7 @@ static int read_score(const void *bytes, size_t length, struct said *out) {
     return result;
 }
 
-/* What came in. */
+/* The events received. */
 struct heard {
     svs_model *model[MODELS];
     int models;
@@ -103,8 +103,8 @@ static const svs_model *find(const struct heard *h, uint64_t version) {
     return NULL;
 }
 
-/* One event (topic, payload); returns 1 when the score of the last sample was heard, -1 when nothing came in
- * time. */
+/* One event (topic, payload); returns 1 when the score of the last sample was received, -1 when nothing arrived
+ * in time. */
 static int hear(void *sub, struct heard *h) {
     zmq_msg_t topic, payload;
     int last = 0;
@@ -156,7 +156,7 @@ static int talk(void *push, void *sub) {
     while (last == 0)
         last = hear(sub, &heard);
     if (last < 0)
-        fprintf(stderr, "subscriber: no event came within %d ms: %s\n", FIRST_WAIT_MS,
+        fprintf(stderr, "subscriber: no event arrived within %d ms: %s\n", FIRST_WAIT_MS,
                 zmq_strerror(zmq_errno()));
     else
         status = compare(&heard);

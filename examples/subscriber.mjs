@@ -189,5 +189,5 @@ async function main(words) {
   process.exitCode = code;
 }
 
-process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 0 : 1)); // its reader is gone
+process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 0 : 1)); // its reader has ended
 await main(process.argv.slice(2));

@@ -1,6 +1,6 @@
-/* The figures of a stream beside its charts: the row of tiles, the weights that moved most, the members of the bank, the last
+/* The figures of a stream next to its charts: the row of tiles, the weights that moved most, the members of the bank, the last
  * errors, and memory, journal and disk. Each asks at a pace of its own, and only while its stream is open and on the screen. A
- * request that the stream refuses (a bank where there is none) leaves the sentence that says why. */
+ * request that the stream refuses (a bank that does not run) leaves the sentence that says why. */
 "use strict";
 
 (() => {

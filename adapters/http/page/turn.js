@@ -118,7 +118,7 @@
         view.node.querySelector(".fold").focus({preventScroll: true});
     }}, page.make("bdi", {class: "name"}, s.stream)), page.chip(s.level), page.make("span", {class: "sentence"}));
 
-    /* The time in a sentence is the stream's own zone; here it is the viewer's. Beside its name a stream needs no name. */
+    /* The time in a sentence is the stream's own zone; here it is the viewer's. Next to its name a stream needs no name. */
     const inZone = (s) => (page.known(s.since) && s.since_text ? s.sentence.replace(s.since_text, () => page.moment(s.since)) : s.sentence);
     const ownSentence = (s) => {
         const text = inZone(s), name = s.stream + ": ";

@@ -106,7 +106,7 @@ def unpack(data: Any) -> Tuple[Dict[str, Any], bytes]:
     rest = data[len(MAGIC) + 16 :]
     if hashlib.blake2b(rest, digest_size=16).digest() != data[len(MAGIC) : len(MAGIC) + 16]:
         raise errors.DamagedError(
-            "the bytes of this learner are damaged or cut off: their checksum is not theirs"
+            "the bytes of this learner are damaged or truncated: their checksum is not theirs"
         )
     end = 8 + int.from_bytes(rest[:8], "little")
     try:

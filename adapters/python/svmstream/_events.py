@@ -85,7 +85,7 @@ class Subscription(Generic[E]):
                 return cast(E, event)
 
     def _next_steps(self) -> Steps:
-        """Steps that return the next event, or None when there was none for the timeout."""
+        """Steps that return the next event, or None when no event arrived within the timeout."""
         end = math.inf if self._timeout is None else time.monotonic() + self._timeout
         while True:
             event = self._take()

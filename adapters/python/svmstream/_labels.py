@@ -58,7 +58,7 @@ class Labels:
         self.cells: Dict[Any, Any] = {}
         self._texts: Dict[Any, Any] = {}  # label -> what its svs_value points to
         self._own: Dict[Any, Any] = {}  # int or str of the library -> label as it was first given
-        self.of_objects = False  # some came in an array of objects, so predictions are one too
+        self.of_objects = False  # some arrived in an array of objects, so predictions are one too
 
     def make(self, y: Any) -> Tuple[Any, Any]:
         """A new svs_value for a label, and what must outlive it."""
@@ -130,7 +130,7 @@ class LabelBlock:
         self.count = len(names)
 
     def own(self) -> List[Any]:
-        """The labels in the type of the array they came in."""
+        """The labels in the type of the array that held them."""
         kind = None if self._dtype is None or self._dtype.kind not in "iubf" else self._dtype.type
         return self.names if kind is None else [kind(name) for name in self.names]
 

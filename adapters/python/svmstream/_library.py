@@ -1,7 +1,6 @@
 """The library: `lib` and `ffi`, errors as exceptions, values and settings to C and back.
 
-Everything that the library is given as a view is returned beside it, for the caller to keep
-alive."""
+Views that are passed to the library are returned with the result, for the caller to keep alive."""
 from __future__ import annotations
 
 import operator

@@ -108,7 +108,7 @@ class Dialer:
             return ("a process listens at %s, but this is not its `%s`, or it runs with CURVE "
                     "(then give curve= and "
                     "curve_server=), or hangs" % (self.address, what))
-        return "%s %s" % (self.address, "does not answer" if self.connected else "is gone")
+        return "%s %s" % (self.address, "does not answer" if self.connected else "has ended")
 
     def close(self) -> None:
         """The monitor ends first: an event without a reader would block libzmq's thread for ever.

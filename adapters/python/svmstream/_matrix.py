@@ -146,8 +146,8 @@ def _array(x: Any, nan: bool) -> Matrix:
 
 
 def _numbers(x: Any) -> Any:
-    """The array as float64 or float32, native and with values of a row beside each other; itself if
-    it is so.
+    """The array as float64 or float32, native and with the values of a row next to each other;
+    itself if it is so already.
     """
     kind = x.dtype.kind
     if kind == "c":

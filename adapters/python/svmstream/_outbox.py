@@ -175,7 +175,7 @@ class Outbox:
     @property
     def delivered(self) -> bool:
         """Is every row answered for, and on disk if the process keeps its state? Also where the
-        process is gone now.
+        process has ended.
         """
         f = self.status()
         return self.done or (f.kept == 0 and f.durable < 0)
@@ -231,7 +231,7 @@ class Outbox:
         self._refusals.clear()
         self._interrupted()
         if strange is not None:
-            raise errors.NotMsgpackError("a reply whose scores are none: %s" % strange)
+            raise errors.NotMsgpackError("a reply whose scores are not scores: %s" % strange)
 
     def _take_elements(self, reply: Dict[str, Any]) -> None:
         """Results that the reply has for each of its rows."""

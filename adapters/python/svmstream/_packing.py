@@ -169,7 +169,7 @@ class RowPacker:
         plain, array = columns == [None] * len(columns), isinstance(table, np.ndarray)
         usual, pack = plain and self.missing is None, self._packer.pack
         for item in table:
-            # The usual one, (dict, label) without gaps, by the shortest way; `row` says what is
+            # The common one, (dict, label) without gaps, by the shortest way; `row` says what is
             # wrong with it.
             if usual and type(item) is tuple and len(item) == 2 and type(item[0]) is dict:
                 x, label = item

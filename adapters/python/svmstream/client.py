@@ -81,7 +81,7 @@ class Stream(Connection):
       the three ports follow each other, as the defaults do), ipc:///path of `ctl`.
     ctl: the address of `ctl`, where it is found in no other way.
     src: a name for this producer, under which the process counts its rows. A producer that is
-      started again goes on with row `stream.wanted`, or at `stream.place`. Without a name, one is
+      started again continues with row `stream.wanted`, or at `stream.place`. Without a name, one is
       invented for the life of this object.
     replay: rows can be read again from any number; the default with `src`. Should the process need
       rows again, the next call raises MovedError, whose `wanted` is where to go on. False keeps

@@ -120,7 +120,7 @@ def evaluate(
             `svmstream.datasets.rows` yields them with times: `more` is a dict of the further
             arguments of `step` ("ts", "id", "w"). y None: the row is predicted and has no label.
             For arrays use zip(X, y)
-    model   a learner of this package, which goes on from what it has learned; or any object with
+    model   a learner of this package, which continues from what it has learned; or any object with
             `predict_one` and `learn_one`
     limit   at most this many rows
     every   rows from point to point of the curve; by default at most 400 points

@@ -16,7 +16,7 @@ Names = Union[str, Sequence[str]]
 
 
 def listed(names: Optional[Names], parameter: str) -> Optional[str]:
-    """Names of columns as a setting; None if there are none."""
+    """Names of columns as a setting; None without names."""
     if names is None or isinstance(names, str):
         return names or None
     given = [str(name) for name in names]

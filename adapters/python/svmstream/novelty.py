@@ -261,7 +261,7 @@ class Monitor(Unlabelled):
         """Gives a verdict on a novelty alert: it is confirmed, or nothing was wrong, in which case
         its rows are learned as normal.
 
-        alert: an Alert, or its number `alert`. by: who decided. UnknownIdError: no such alert.
+        alert: an Alert, or its number `alert`. by: name of the person. UnknownIdError: no such alert.
         """
         try:
             number = alert.alert if isinstance(alert, Alert) else operator.index(alert)

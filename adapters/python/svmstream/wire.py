@@ -1,6 +1,6 @@
 """The events of a running process as typed mappings, and the rows that it is sent.
 
-An event is a mapping of the keys that `svmstream help protocol` lists; the usual ones are
+An event is a mapping of the keys that `svmstream help protocol` lists; the common ones are
 attributes as well:
 
 >>> from svmstream.wire import Score
@@ -134,7 +134,7 @@ class Score(Event):
 
     @property
     def y(self) -> Value:
-        """The true label, if the row came with it."""
+        """The true label, if the row had it."""
         return self.raw.get("y")
 
     @property
@@ -299,7 +299,7 @@ def unpack_plain(data: bytes) -> Any:
 
 
 def unpack_map(data: Any, source: str) -> Dict[str, Any]:
-    """As `unpack`, of a message that is a map. `source`: where it came from, for the error."""
+    """As `unpack`, of a message that is a map. `source`: its sender, for the error."""
     try:
         message = unpack(data)
     except errors.FileError as reason:
