@@ -18,7 +18,6 @@ NOT_YET = {
     "svmstream",
     "settings",
     "benchmarks",
-    "keys",
 }
 ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "vs.", "cf.", "approx.", "resp.", "incl.", "al.", "Fig.", "Eq.", "Sect.", "...")
 END = re.compile(r"(\S*[.!?][)\"'*_]*)\s+(?=\S)")
