@@ -24,7 +24,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PAGES = os.path.join(ROOT, "src", "manual")
 BUILD = os.path.abspath(os.environ.get("SVMSTREAM_BUILD", os.path.dirname(PROGRAM)))
 PORTS = ("5555", "5556", "5557", "1883", "9464")
-PATIENCE = 30 * SLOW
+PATIENCE = 60 * SLOW
 END = "session-command-ended"
 REPEATED = ("cat ", "tail ", "svmstream ctl status")  # their output grows: asked again until it is as shown
 
