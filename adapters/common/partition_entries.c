@@ -206,7 +206,7 @@ struct partition_entry *partition_entry_new(const void *bytes, size_t size, cons
                                             int64_t largest, svs_error *err) {
     struct svi_bytes head = {0};
     if (at_size > SVS_NAME_MAX) {
-        svi_fail(err, SVS_BAD_CURSOR, "the place of an entry has %zu bytes: at most %d are kept", at_size,
+        svi_fail(err, SVS_BAD_CURSOR, "the place of an entry has %zu bytes: at most %d are allowed", at_size,
                  SVS_NAME_MAX);
         return NULL;
     }

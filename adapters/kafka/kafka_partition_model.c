@@ -254,18 +254,18 @@ static void partition_out_of_range(struct kafka_partition *p) {
     /* Retention has passed the offset: only the gap can be counted. */
     if (p->offset < low) {
         p->worker->counters.offsets_lost += low - p->offset;
-        kafka_log(
-            "partition %d: samples_lost: the entries at offsets %" PRId64 " to %" PRId64
-            " of topic %s are gone before they were read (retention.ms, retention.bytes); the model goes on "
-            "at %" PRId64,
-            p->number, p->offset, low - 1, topic, low);
+        kafka_log("partition %d: samples_lost: the entries at offsets %" PRId64 " to %" PRId64
+                  " of topic %s were deleted before they were read (retention.ms, retention.bytes); the "
+                  "model continues "
+                  "at %" PRId64,
+                  p->number, p->offset, low - 1, topic, low);
         p->offset = low;
     } else if (p->offset > high) {
         /* The model cannot unlearn, so what follows in the log is taken as new. */
         kafka_log(
             "partition %d: log_rewound: topic %s ends at offset %" PRId64 ", but the model has learned up to "
             "%" PRId64 ": the log lost entries that were acknowledged (an unclean election of a leader, or a "
-            "topic that was made again); the model keeps them, and goes on at %" PRId64,
+            "topic that was created again); the model keeps them, and continues at %" PRId64,
             p->number, topic, high, p->offset, high);
         p->offset = high;
     }

@@ -223,7 +223,8 @@ static void try_later(struct broker *b) {
 
 static const char *mqtt_broker_reason(int rc, int error) {
     if (rc == MOSQ_ERR_TLS || (rc == MOSQ_ERR_ERRNO && error == EPROTO))
-        return "no TLS comes about: one side does not accept the other's certificate (--cafile, --cert, "
+        return "the TLS handshake failed: one side does not accept the other's certificate (--cafile, "
+               "--cert, "
                "--host)";
     if (rc == MOSQ_ERR_ERRNO)
         return error == EINTR ? "no answer" : strerror(error);

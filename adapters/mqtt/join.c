@@ -122,7 +122,7 @@ static void mqtt_join_emit(struct join *j) {
     j->id.value = svs_none();
 }
 
-/* Before the values of a message are taken: what they would overwrite, or what a later period ends, is
+/* Before the values of a message are allowed: what they would overwrite, or what a later period ends, is
  * emitted. Retained messages are old news, whose time says nothing. */
 void mqtt_join_begin(struct join *j, double ts, bool has_ts, bool retained, const char *const *names,
                      int count) {

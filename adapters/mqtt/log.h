@@ -13,7 +13,7 @@
 
 /* X(name, "what is counted"). samples = acked + refused + dropped + waiting, with acknowledgement. */
 #define COUNTERS(X)                                                                                          \
-    X(received, "MQTT messages that came in")                                                                \
+    X(received, "MQTT messages received")                                                                    \
     X(bad, "of these: payload or name that no sample can be made of")                                        \
     X(unmatched, "of these: topics that no filter or template of ours matches, or features not listed")      \
     X(own, "of these: what this adapter, or another with its prefix, has published")                         \
@@ -26,11 +26,11 @@
     X(acked, "samples that svmstream acknowledged")                                                          \
     X(refused, "samples that svmstream refused")                                                             \
     X(dropped, "samples dropped because the buffer was full")                                                \
-    X(events, "events that came from svmstream")                                                             \
+    X(events, "events received from svmstream")                                                              \
     X(lost, "events of svmstream that did not arrive here")                                                  \
     X(published, "MQTT messages that the broker has taken")                                                  \
     X(reconnects, "times that the connection to the broker was made again")                                  \
-    X(restarts, "times that svmstream came back without its state")
+    X(restarts, "times that svmstream returned without its state")
 
 struct counters {
 #define X(name, text) int64_t name;

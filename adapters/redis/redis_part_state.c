@@ -142,7 +142,7 @@ static void state_removed(struct redis_part *p) {
     char where[160];
     const char *number = strchr(p->reached, ' ');
     snprintf(where, sizeof where,
-             "the checkpoint at %s is gone from Redis, and the model begins from nothing", p->reached);
+             "the checkpoint at %s is missing from Redis, and the model starts from nothing", p->reached);
     redis_part_read_rewound(p, where, number ? atoll(number) : 0);
     p->reached[0] = 0;
 }

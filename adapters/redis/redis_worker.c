@@ -149,7 +149,7 @@ static int worker_loop(struct worker *w, const struct redis_options *o) {
     while (redis_leases_held(&w->leases) > 0 && !w->loop.stop && svi_monotonic() < end)
         worker_turn(w, end - svi_monotonic());
     if (redis_leases_held(&w->leases) > 0)
-        redis_log("%d partitions could not be given up orderly: another worker goes on from their stored "
+        redis_log("%d partitions could not be given up in order: another worker continues from their stored "
                   "checkpoints when the leases are over",
                   redis_leases_held(&w->leases));
     worker_report(w);

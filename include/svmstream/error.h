@@ -41,44 +41,45 @@ extern "C" {
     X(UNKNOWN_OP, unknown_op, "the `op` is unknown")                                                         \
     X(UNKNOWN_ID, unknown_id, "no sample with this `id` is held or waits for a label")                       \
     X(MISSING_X, missing_x, "a sample to learn or to score has no `x`")                                      \
-    X(MISSING_VALUE, missing_value, "a feature value is missing and the setting `missing` refuses")          \
+    X(MISSING_VALUE, missing_value, "a feature value is missing and the setting `missing` refuses that")     \
     X(WRONG_STREAM, wrong_stream, "the sample names another stream than this process serves")                \
     X(TS_AHEAD, ts_ahead, "the time stamp lies too far ahead of the clock")                                  \
     X(PEER_DISCONNECTED, peer_disconnected, "a peer was disconnected for a message over the size limit")     \
-    X(NOT_ALLOWED, not_allowed, "a peer's key is not listed, or lacks the role for what it wants")           \
+    X(NOT_ALLOWED, not_allowed, "a peer's key is not listed, or lacks the role for its request")             \
     X(GAP, gap, "a sequence number was skipped; send again from `next`")                                     \
     X(MISSING_SOURCE, missing_source, "acknowledged input needs both `src` and `n`")                         \
-    X(DISK_FULL, disk_full,                                                                                  \
-      "there is no room to write the sample down; nothing of it was taken, send it again later")             \
+    X(DISK_FULL, disk_full, "the disk is full: the sample was not applied; send it again later")             \
     X(UNAVAILABLE, unavailable, "the operation is known but not available as this process is set up")        \
     /* calls and files */                                                                                    \
     X(INVALID, invalid, "an argument is outside its range")                                                  \
-    X(NO_MEMORY, no_memory, "memory could not be had")                                                       \
+    X(NO_MEMORY, no_memory, "there is not enough memory")                                                    \
     X(IO, io, "a file or socket could not be opened, read or written")                                       \
-    X(DAMAGED, damaged, "a file of the kept state is damaged, or none of this program's")                    \
+    X(DAMAGED, damaged, "a file of the saved state is damaged, or not of this program")                      \
     X(SETTING, setting, "a setting is unknown, out of range or contradicts another")                         \
-    X(ONE_CLASS, one_class, "the examples all have the same label: there is nothing to tell apart")          \
+    X(ONE_CLASS, one_class, "all examples have the same label: a classifier needs two classes")              \
     X(NOT_CONVERGED, not_converged, "a solver ended before its certificate met the tolerance")               \
     X(NUMERIC, numeric, "the numbers leave the range in which the model can be computed")                    \
     X(NOT_SUPPORTED, not_supported, "the operation is known, but this version cannot do it")                 \
     X(WRONG_COLUMNS, wrong_columns, "the names of the columns are not those of the stream")                  \
-    X(CLOCK_MOVED, clock_moved, "the clock of the machine was moved; what is held has moved along")          \
+    X(CLOCK_MOVED, clock_moved, "the clock of the machine was moved; the times held were moved along")       \
     X(SOURCE_FORGOTTEN, source_forgotten,                                                                    \
-      "the `src` is not known (any more) and its `n` is not 0: say hello, then go on as it says")            \
-    X(NOT_JSON, not_json, "a message on a socket begins like JSON and is not JSON")                          \
+      "the `src` is unknown or was forgotten, and its `n` is not 0: say hello, then continue from its "      \
+      "reply")                                                                                               \
+    X(NOT_JSON, not_json, "a message on a socket begins like JSON but is not JSON")                          \
     X(STATE_LOADED, state_loaded, "the stream went back to an older state, or another model serves")         \
     X(CONFIG_CHANGED, config_changed,                                                                        \
-      "settings were changed while the stream runs; the model is made again from what is held, or novelty "  \
-      "begins again")                                                                                        \
+      "settings were changed while the stream runs; the model was rebuilt from the samples held, or "        \
+      "novelty started again")                                                                               \
     X(BAD_KEY, bad_key,                                                                                      \
-      "the `key` is no integer and no string of up to 64 bytes, or the stream has no keys")                  \
+      "the `key` is neither an integer nor a string of up to 64 bytes, or the stream has no keys")           \
     X(MISSING_KEY, missing_key, "a label or a removal does not carry the `key` of its sample")               \
-    X(UNKNOWN_KEY, unknown_key, "the stream has no such key (any more)")                                     \
+    X(UNKNOWN_KEY, unknown_key, "the stream has no such key, or it was removed")                             \
     X(UNKNOWN_COLUMN, unknown_column, "a setting names a column that no sample has had so far")              \
     X(AMBIGUOUS_CLASS, ambiguous_class,                                                                      \
       "a label is an integer in some samples and a string of its digits in others")                          \
-    X(OUTLIER, outlier, "a number lies far beyond its column's values and the setting `outlier` refuses")    \
-    X(BAD_CURSOR, bad_cursor, "the cursor `at` is no string and no bin of up to 64 bytes")
+    X(OUTLIER, outlier,                                                                                      \
+      "a number lies far beyond its column's values and the setting `outlier` refuses that")                 \
+    X(BAD_CURSOR, bad_cursor, "the cursor `at` is neither a string nor a bin of up to 64 bytes")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,

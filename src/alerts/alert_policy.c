@@ -344,7 +344,7 @@ void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d)
     svi_archive_int(a, "usual", &marked, 0, SVI_POLICY_NORMAL);
     if (marked > 0 && svi_archive_loading(a) && svi_archive_ok(a) &&
         svi_alert_policy_reserve(d, true, a->err) != SVS_OK)
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for what was called usual");
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for what was marked normal");
     if (svi_archive_loading(a)) /* a failed save changes nothing */
         d->normal_count = svi_archive_ok(a) ? marked : 0;
     for (int i = 0; i < d->normal_count && svi_archive_ok(a); i++) {

@@ -329,12 +329,11 @@ static void alert_stage_keep(struct svi_alert_stage *s) {
 svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t *number, bool is_true, svs_error *err) {
     if (!svi_alert_stage_has_policy(s))
         return svi_fail(err, SVS_UNAVAILABLE,
-                        "alerts are kept for a verdict only under alert.budget, which is none");
+                        "verdicts need alert.budget, which is none: set it, for example to 1/day");
     if (*number == 0 && (*number = svi_verdicts_last(&s->verdicts)) == 0)
         return svi_fail(
             err, SVS_UNAVAILABLE,
-            "no alert accepts a verdict: of the last %d of kind novelty, if there are any, each has "
-            "its verdict",
+            "no alert waits for a verdict: there is none, or each of the last %d of kind novelty has one",
             SVI_VERDICT_EPISODES);
     /* All memory first: a verdict is final and must not stop half-way. What it teaches may fill parts, so the
      * next sample asks for capacity again. */
@@ -465,7 +464,7 @@ void svi_alert_stage_archive(struct svi_archive *a, struct svi_alert_stage *s) {
     bool asked = s->lags > 0; /* the setting novelty is not none */
     int d = s->rows.d;
     svi_archive_bool(a, "asked", &asked);
-    if (!svi_archive_check(a, asked == (s->lags > 0), "the setting novelty was another") || !asked)
+    if (!svi_archive_check(a, asked == (s->lags > 0), "the setting novelty was different") || !asked)
         return;
     svi_archive_bool(a, "on", &s->on);
     svi_archive_text(a, "reason", s->reason, sizeof s->reason);

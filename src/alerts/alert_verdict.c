@@ -148,13 +148,12 @@ svs_code svi_verdicts_give(struct svi_verdicts *v, struct svi_alert_policy *d, s
                            int64_t number, bool is_true, svs_error *err) {
     struct svi_verdict_episode *e = verdict_find(v, number);
     if (!e)
-        return svi_fail(
-            err, SVS_UNAVAILABLE,
-            "alert %lld cannot be judged: there is no such alert, or it is not among the last %d of "
-            "kind novelty (those of quality and of rules learn from no verdict)",
-            (long long)number, SVI_VERDICT_EPISODES);
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "alert %lld takes no verdict: it does not exist, or is not among the last %d of kind "
+                        "novelty (those of quality and of rules learn from no verdict)",
+                        (long long)number, SVI_VERDICT_EPISODES);
     if (e->verdict != SVI_VERDICT_NONE)
-        return svi_fail(err, SVS_UNAVAILABLE, "alert %lld was called %s before: a verdict is for good",
+        return svi_fail(err, SVS_UNAVAILABLE, "alert %lld has the verdict %s already: a verdict is final",
                         (long long)number, e->verdict == SVI_VERDICT_TRUE ? "true" : "false");
     /* Recorded before it is carried out: a second verdict would learn or withdraw the same rows twice. */
     e->verdict = is_true ? SVI_VERDICT_TRUE : SVI_VERDICT_FALSE;
@@ -181,7 +180,7 @@ static void verdict_episode_archive(struct svi_archive *a, struct svi_verdicts *
     if (!svi_archive_ok(a) || e->tag == 0)
         return;
     /* An episode in another place than its tag's would be replaced at once by the next call. */
-    svi_archive_check(a, &v->of[e->tag % SVI_VERDICT_EPISODES] == e, "an episode is not in its place");
+    svi_archive_check(a, &v->of[e->tag % SVI_VERDICT_EPISODES] == e, "an episode is out of order");
     svi_archive_int64(a, "number", &e->number, 0, SVI_COUNT_MAX);
     svi_archive_int(a, "verdict", &e->verdict, SVI_VERDICT_NONE, SVI_VERDICT_TRUE);
     svi_archive_int64(a, "met", &e->met, 0, SVI_COUNT_MAX);
@@ -193,7 +192,8 @@ static void verdict_episode_archive(struct svi_archive *a, struct svi_verdicts *
         svi_archive_finite(a, "surprise", &e->peaks[i].surprise, 1);
     }
     svi_archive_int(a, "rows", &e->rows, 0, SVI_VERDICT_ROWS);
-    if (!svi_archive_check(a, e->rows == 0 || v->columns > 0, "there is no room for rows") || e->rows == 0)
+    if (!svi_archive_check(a, e->rows == 0 || v->columns > 0, "there is no capacity for rows") ||
+        e->rows == 0)
         return;
     /* Loading allocates only for episodes that have rows. */
     if (verdict_rows(v, e))

@@ -478,7 +478,7 @@ static void budget_detector_archive(struct svi_archive *a, struct svi_budget_det
     /* Not svi_archive_finite: both are INFINITY until they are first set. */
     svi_archive_double(a, "base", &j->base);
     svi_archive_double(a, "level", &j->level);
-    svi_archive_check(a, j->level > 0 && j->base > 0, "a level is none");
+    svi_archive_check(a, j->level > 0 && j->base > 0, "a level is not valid");
     budget_counts_archive(a, &j->counts);
     /* Counts become valid only when their arrays can hold them: a failed load must leave a state that can be
      * freed. */
@@ -522,7 +522,7 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
         const struct svi_budget_detector *j = &b->detector[i];
         budget_detector_archive(a, &b->detector[i]);
         for (int k = 0; k < j->held && svi_archive_ok(a); k++)
-            svi_archive_check(a, budget_recent(j, k)->number <= b->rows, "a surprise is of a row to come");
+            svi_archive_check(a, budget_recent(j, k)->number <= b->rows, "a surprise is of a future row");
     }
     budget_counts_archive(a, &b->counts);
     for (int i = 0; i < SVI_BUDGET_ALERTS; i++)

@@ -77,5 +77,5 @@ void svi_pace_archive(struct svi_archive *a, struct svi_pace *p) {
     svi_archive_finite(a, "since", &p->since, 1);
     svi_archive_finite(a, "memory", &p->memory, 1);
     svi_archive_check(a, p->memory >= SVI_PACE_MIN && p->memory <= SVI_PACE_MAX,
-                      "the memory of the judges is out of range");
+                      "the memory of the detectors is out of range");
 }

@@ -131,11 +131,11 @@ static void detectors_archive_one(struct svi_archive *a, struct svi_detectors *s
     const struct svi_detector_engine *engine = rows[i].engine;
     const struct svi_detector_shape own = {size, shape->contexts, shape->grows};
     if (!engine->of_rows &&
-        !svi_archive_check(a, size <= shape->columns, "there are more columns to judge than rows have"))
+        !svi_archive_check(a, size <= shape->columns, "there are more columns than the rows have"))
         return;
     /* A damaged size must not allocate for 512 sensors: each column takes more than a byte of the archive. */
     if (svi_archive_loading(a) && !engine->of_rows && svi_archive_left(a) < size)
-        svi_archive_fail(a, SVS_DAMAGED, "there are fewer bytes than judges of sensors");
+        svi_archive_fail(a, SVS_DAMAGED, "there are fewer bytes than detectors of sensors");
     if (svi_archive_loading(a) && svi_archive_ok(a))
         (void)engine->reserve(&s->state[i], &own, a->err);
     if (svi_archive_ok(a) && s->state[i])

@@ -165,7 +165,7 @@ void svi_deviations_archive(struct svi_archive *a, struct svi_deviations *v) {
     svi_archive_bytes(a, "places", v->place, SVI_CONTEXT_BINS);
     svi_archive_int(a, "bins", &v->bins, 0, SVI_CONTEXT_BINS);
     svi_archive_int(a, "bin", &v->bin, -1, SVI_CONTEXT_BINS - 1);
-    if (!svi_archive_check(a, deviations_are_placed(v), "times of day contradict themselves") ||
+    if (!svi_archive_check(a, deviations_are_placed(v), "times of day contradict each other") ||
         (v->bins > v->capacity && deviations_resize(v, v->bins, a->err) != SVS_OK))
         return;
     const struct deviations_dims dims = deviations_dims(v, v->capacity), used = deviations_dims(v, v->bins);

@@ -111,5 +111,5 @@ void svi_lasting_archive(struct svi_archive *a, struct svi_lasting *l) {
     svi_archive_finite(a, "lasting tau", &l->tau, 1);
     for (int k = 0; k < SVI_LASTING_SCALES; k++)
         svi_archive_finite(a, svi_archive_key(key, "lasting scale", k), &l->scale[k].part, 4);
-    svi_archive_check(a, l->tau >= 1 && l->since <= l->seen, "evidence is not one that adds up");
+    svi_archive_check(a, l->tau >= 1 && l->since <= l->seen, "the evidence does not add up");
 }

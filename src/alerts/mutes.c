@@ -83,8 +83,7 @@ void svi_mutes_free(struct svi_mutes **m) {
 struct svi_mute *svi_mutes_add(struct svi_mutes *m, const struct svi_mute *mute, svs_error *err) {
     if (m->count == SVI_MUTES_MAX) {
         svi_fail(err, SVS_LIMIT,
-                 "there are %d mutes, the most at once: end one (unmute), or make one of several "
-                 "by a pattern of keys",
+                 "there are %d mutes, the maximum: end one (unmute), or replace several by a pattern of keys",
                  SVI_MUTES_MAX);
         return NULL;
     }
@@ -528,7 +527,7 @@ void svi_mutes_archive(struct svi_archive *a, struct svi_mutes *m) {
             return;
         m->count = loading ? i + 1 : m->count;
         mute_archive(a, m->at[i], m->begun);
-        svi_archive_check(a, i == 0 || m->at[i - 1]->id < m->at[i]->id, "mutes are in another order");
+        svi_archive_check(a, i == 0 || m->at[i - 1]->id < m->at[i]->id, "mutes are out of order");
     }
     svi_archive_int(a, "held back", &held, 0, SVI_MUTES_HELD);
     for (int i = 0; i < held && svi_archive_ok(a); i++) {
@@ -544,5 +543,5 @@ void svi_mutes_archive(struct svi_archive *a, struct svi_mutes *m) {
 void svi_mutes_time_archive(struct svi_archive *a, struct svi_mutes *m) {
     svi_archive_double(a, "time", &m->time);
     svi_archive_double(a, "arrived", &m->arrived);
-    svi_archive_check(a, !isnan(m->time) && isfinite(m->arrived), "a time is none");
+    svi_archive_check(a, !isnan(m->time) && isfinite(m->arrived), "a time is not valid");
 }

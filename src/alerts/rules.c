@@ -808,8 +808,8 @@ static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, str
     if (!svi_archive_ok(a)) /* then m->rule may be out of range */
         return;
     const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
-    svi_archive_check(a, (m->feature < 0) == k->of_stream, "a rule is of something else");
-    svi_archive_check(a, !k->step || r->sides == SVI_RULES_SIDES, "a step is of no record");
+    svi_archive_check(a, (m->feature < 0) == k->of_stream, "a rule has the wrong subject");
+    svi_archive_check(a, !k->step || r->sides == SVI_RULES_SIDES, "a step has no record");
 }
 
 static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, struct svi_rules_alert *alert) {
@@ -871,7 +871,7 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
     }
     for (int i = 0; i < ALERTS && svi_archive_ok(a); i++)
         svi_archive_check(a, of[i] == (r->alerts && r->alerts[i].open ? r->alerts[i].members : 0),
-                          "the sensors of an alert are others");
+                          "the sensors of an alert do not match");
 }
 
 /* Loading: capacity for `used`, after checks that a damaged archive cannot ask for more memory than it has

@@ -440,10 +440,10 @@ static const char *bank_stacks_wrong(const svi_bank *b, const svs_learner *host,
     int64_t number;
     for (int64_t i = 0; svi_learner_held_row(host, i, &row, &number); i++)
         if (!row && svi_stacks_holds(b->stacks, number))
-            return "a stack holds a sample that the host has let go";
+            return "a stack holds a sample that the host has dropped";
     for (int i = 0; i < STACKS; i++)
         if (!(svi_stacks_check(b->stacks, i) <= error))
-            return "a stack is not what follows from what it holds";
+            return "a stack does not match the samples that it holds";
     return NULL;
 }
 
@@ -486,7 +486,7 @@ static void bank_archive_members(struct svi_archive *a, svi_bank *b, int begun) 
                            ((uint32_t)stacked & ~svi_members_choose(b->o.host.task, 0, 0, MEMBERS_ALL)) ==
                                    0 &&
                                ((uint32_t)on & ~(possible & (uint32_t)stacked)) == 0 && (on & 1),
-                           "it has members that no bank has"))
+                           "it has unknown members"))
         return;
     if ((uint32_t)stacked != b->stacked && bank_stack(b, (uint32_t)stacked, a->err) != SVS_OK) {
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a bank of learners");

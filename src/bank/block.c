@@ -175,7 +175,7 @@ static bool block_head_fits(const struct svi_block_options *o, const struct svi_
 svs_code svi_block_init(struct svi_block *b, const struct svi_block_options *o, svs_error *err) {
     *b = (struct svi_block){.o = *o, .kernels = svi_floats_get(o->isa), .scale = 1};
     if (!b->kernels)
-        return svi_fail(err, SVS_UNAVAILABLE, "this machine lacks the instruction set that is asked for");
+        return svi_fail(err, SVS_UNAVAILABLE, "this machine lacks the requested instruction set");
     /* Options come from our own tables, so these are checks of the caller, made once and not in each step. */
     if (o->head_count < 1 || o->head_count > SVI_HEADS_MAX)
         return svi_fail(err, SVS_INVALID, "a block has 1 to %d heads, not %d", SVI_HEADS_MAX, o->head_count);

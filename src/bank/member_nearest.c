@@ -127,7 +127,7 @@ static const char *nearest_check(const struct svi_member_part *p, const svs_lear
     (void)error;
     for (int64_t i = 0; svi_learner_held_row(host, i, &row, &number); i++)
         if (!row && svi_neighbours_row(&n->ring, number - n->from))
-            return "a sample that the host has let go is found among the neighbours";
+            return "the neighbours hold a sample that the host has dropped";
     return NULL;
 }
 

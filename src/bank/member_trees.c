@@ -282,7 +282,7 @@ static void trees_archive(struct svi_archive *a, const struct svi_member_part *p
     trees_archive_forest(a, p, PENDING, &t->fits.out);
     if (a->loading && svi_archive_ok(a))
         t->fits.error.code = (svs_code)failure;
-    svi_archive_check(a, t->fits.ready == (t->schedule.due > 0), "a fit of trees is due that did not run");
+    svi_archive_check(a, t->fits.ready == (t->schedule.due > 0), "a fit of trees is due, but did not run");
 }
 
 static bool trees_fits(const struct svi_member_part *p) {
@@ -297,7 +297,7 @@ static const char *trees_check(const struct svi_member_part *p, const svs_learne
     (void)error;
     for (int64_t i = 0; svi_learner_held_row(host, i, &row, &number); i++)
         if (!row && svi_tree_rows_live(&t->rows, number))
-            return "a sample that the host has let go is among the rows of the trees";
+            return "the rows of the trees hold a sample that the host has dropped";
     return NULL;
 }
 

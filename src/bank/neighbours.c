@@ -115,7 +115,7 @@ svs_code svi_neighbours_init(struct svi_neighbours *n, int capacity, int d, svs_
                         capacity, d, SVI_NEIGHBOURS_MAX, SVI_NEIGHBOURS_D);
     if (!n->kernels)
         return svi_fail(err, SVS_NOT_SUPPORTED,
-                        "neighbours: this machine lacks the instruction set asked for");
+                        "neighbours: this machine lacks the requested instruction set");
     int32_t dims[DIMS];
     n->stride = neighbours_stride(d);
     neighbours_dims(0, n->stride, dims);
@@ -589,7 +589,7 @@ void svi_neighbours_archive(struct svi_archive *a, struct svi_neighbours *n, int
         svs_error err;
         /* 4 d + 13 bytes a row (values, target, label, flag): checked before memory is allocated. */
         if (!svi_archive_check(a, svi_archive_left(a) / (4 * (int64_t)d + 13) >= count,
-                               "there are fewer neighbours than it says"))
+                               "there are fewer neighbours than announced"))
             return;
         svi_neighbours_empty(n);
         if (svi_neighbours_grow(n, d, &err) != SVS_OK) {

@@ -476,7 +476,7 @@ void svi_stacks_archive(struct svi_archive *a, svi_stacks *s) {
     svi_archive_int64(a, "head", &head, 0, SVI_STACKS_COUNT_MAX);
     svi_archive_int64(a, "tail", &tail, head, head + s->o.rows_max);
     if (!svi_archive_check(a, (tail - head) <= svi_archive_left(a) / row_bytes,
-                           "more rows than it has bytes"))
+                           "there are more rows than bytes"))
         return;
     if (a->loading) {
         /* An empty ring grows without copying; then the announced rows are there to be filled. */

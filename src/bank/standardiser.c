@@ -21,7 +21,7 @@ static const struct svi_arrays standard_arrays =
 svs_code svi_standardiser_init(struct svi_standardiser *s, svs_isa isa, svs_error *err) {
     *s = (struct svi_standardiser){.kernels = svi_floats_get(isa)};
     if (!s->kernels)
-        return svi_fail(err, SVS_UNAVAILABLE, "this machine lacks the instruction set that is asked for");
+        return svi_fail(err, SVS_UNAVAILABLE, "this machine lacks the requested instruction set");
     return SVS_OK;
 }
 

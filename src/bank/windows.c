@@ -221,7 +221,7 @@ static const char *windows_check_one(svs_learner *l, const svs_learner *host, do
         return "a member holds a row that the host does not";
     return isinf(error) || (svi_learner_verify(l, &worst, NULL) == SVS_OK && worst <= error)
                ? NULL
-               : "a member is not what follows from what it holds";
+               : "a member does not match the samples that it holds";
 }
 
 static const char *windows_check(const struct svi_member_part *p, const svs_learner *host, double error) {

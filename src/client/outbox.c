@@ -174,7 +174,7 @@ svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_err
 svs_code svs_outbox_cursor(svs_outbox *b, const void *cursor, size_t size, svs_error *err) {
     struct svi_pack p;
     if (size > SVS_NAME_MAX)
-        return svi_fail(err, SVS_BAD_CURSOR, "the cursor has %zu bytes: at most %d are kept", size,
+        return svi_fail(err, SVS_BAD_CURSOR, "the cursor has %zu bytes: at most %d are allowed", size,
                         SVS_NAME_MAX);
     b->cursor.size = 0;
     if (size == 0 || b->o.release == SVS_OUTBOX_SENT)

@@ -161,7 +161,7 @@ static svs_code cell_text(struct svi_span s, const char *what, svs_code too_long
                           svs_value *v, svs_error *err) {
     size_t length = (size_t)(s.end - s.at);
     if (length > SVS_NAME_MAX)
-        return svi_fail(err, too_long, "the %s has %zu bytes: at most %d are taken", what, length,
+        return svi_fail(err, too_long, "the %s has %zu bytes: at most %d are allowed", what, length,
                         SVS_NAME_MAX);
     if (!svi_utf8_valid(s.at, length))
         return svi_fail(err, malformed, "the %s is not valid UTF-8: " SVI_LATIN1, what);
@@ -196,7 +196,8 @@ svs_code svi_cell_key(struct svi_span s, const struct svi_missing_words *missing
     if (svi_cell_missing(missing, s))
         return SVS_OK;
     if (length > SVS_KEY_MAX)
-        return svi_fail(err, SVS_BAD_KEY, "the key has %zu bytes: at most %d are taken", length, SVS_KEY_MAX);
+        return svi_fail(err, SVS_BAD_KEY, "the key has %zu bytes: at most %d are allowed", length,
+                        SVS_KEY_MAX);
     if (memchr(s.at, 0, length) || !svi_utf8_valid(s.at, length))
         return svi_fail(err, SVS_BAD_KEY, "the key is not valid UTF-8 text");
     *key = (svs_value){.kind = SVS_STR, .length = (uint32_t)length, .as.s = s.at};

@@ -918,11 +918,11 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
      * again and again are a category whatever the name of their column: hours like h0 to h23. */
     const bool many = c->different > TEXT_SHARE * c->seen;
     if (are_most(c, c->dates) || are_most(c, c->clocks) || (many && named_like_time(c->name)))
-        guess_drop(c, "times of no form that is known: --ts with --ts.format takes them");
+        guess_drop(c, "times of an unknown form: --ts with --ts.format reads them");
     else if (many)
         guess_drop(c, c->length > 24 * (size_t)c->seen
-                          ? "text, --categories or --hash takes it"
-                          : "nearly all values differ, --categories or --hash takes it");
+                          ? "text, --categories or --hash reads it"
+                          : "nearly all values differ, --categories or --hash reads it");
 }
 
 static void decide_feature(const svi_guess *g, struct guessed *c, bool constants) {

@@ -366,8 +366,8 @@ static svs_code csv_decide(void *state, bool whole, svs_error *err) {
     csv_count_numbers(h);
     if (code == SVS_OK && h->cell_count == 0 && h->count == 1)
         return svi_fail(err, SVS_SETTING,
-                        "there is no feature column: the first line has one cell; commas, semicolons, tabs "
-                        "or bars part cells");
+                        "there is no feature column: the first line has one cell; separate cells by commas, "
+                        "semicolons, tabs or bars");
     if (code == SVS_OK && h->cell_count == 0)
         return svi_fail(err, SVS_SETTING, "there is no feature column: %.200s", svi_guess_note(h->guess));
     return code;
@@ -415,8 +415,8 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
                         is->measure);
     if (is->use == SVI_USE_NUMBER)
         return svi_fail(r->err, SVS_WRONG_TYPE,
-                        "column \"%s\": \"%s\" is not a number (--categories %s takes words, missing.words "
-                        "has those for a missing value)",
+                        "column \"%s\": \"%s\" is not a number (--categories %s reads words, missing.words "
+                        "lists those for a missing value)",
                         name, text, name);
     return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not %s", name, text, wanted);
 }

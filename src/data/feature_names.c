@@ -204,7 +204,7 @@ static void feature_names_leave(svs_features *f, const struct entry *e) {
 char *svi_feature_names_new_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
     /* A name has one column: lookups would find only one of two. */
     if (svs_features_find(f, name, length) >= 0) {
-        svi_fail(err, SVS_BAD_COLUMN, "there is a feature \"%.*s\" already", (int)length, name);
+        svi_fail(err, SVS_BAD_COLUMN, "the feature \"%.*s\" exists already", (int)length, name);
         return NULL;
     }
     if (check_name_text(name, length, err) != SVS_OK)

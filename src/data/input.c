@@ -75,7 +75,7 @@ static svs_code foreign_refuse(const char *file, const unsigned char *first, siz
         svi_escape(name, sizeof name, file ? file : "", file ? strlen(file) : 0);
         snprintf(command, sizeof command, sheet ? "libreoffice --convert-to csv %s" : f->command,
                  name[0] == '\0' || strlen(name) > NAME_SHOWN ? "FILE" : name);
-        return svi_fail(err, SVS_SETTING, "the file %s, not text: make text of it with %s",
+        return svi_fail(err, SVS_SETTING, "the file %s, not text: convert it with %s",
                         sheet ? "is a spreadsheet" : f->what, command);
     }
     return SVS_OK;
@@ -179,7 +179,7 @@ static svs_code input_unpack(struct svi_input *s, svs_error *err) {
     /* Z_BUF_ERROR only means that inflate could not progress without more input or output. */
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
         return svi_fail(err, SVS_IO, "'%s': damaged gzip data (%s)", s->name,
-                        s->z->msg ? s->z->msg : "no reason known");
+                        s->z->msg ? s->z->msg : "unknown reason");
     s->between = result == Z_STREAM_END;
     return SVS_OK;
 }
@@ -205,7 +205,7 @@ static svs_code read_once(struct svi_input *s, svs_error *err) {
         s->z->avail_in = (unsigned)got;
         /* Only the end of a member is a valid end of the file. */
         if (s->ended && !s->between)
-            return svi_fail(err, SVS_IO, "'%s': the gzip data end too early; the file is cut", s->name);
+            return svi_fail(err, SVS_IO, "'%s': the gzip data end too early; the file is truncated", s->name);
         return SVS_OK;
     }
     s->end += (size_t)got;

@@ -207,7 +207,7 @@ static svs_code jsonl_take_ts(struct jsonl_row *r, const char *value) {
         return svi_cell_time(raw, r->flat ? r->state->options->ts_format : NULL, r->state->order, &r->m->ts)
                    ? SVS_OK
                    : jsonl_refuse(r, SVS_WRONG_TYPE,
-                                  "is no time: it must be seconds since 1970, or 2026-11-22T10:00:00Z");
+                                  "is not a time: it must be seconds since 1970, or 2026-11-22T10:00:00Z");
     }
     SVI_TRY(jsonl_take_number(r, value, &r->m->ts, "seconds since 1970, or 2026-11-22T10:00:00Z"));
     if (r->flat)
@@ -248,7 +248,7 @@ static svs_code jsonl_take_op(struct jsonl_row *r, const char *value) {
             r->m->op = (enum svi_op)op;
             return SVS_OK;
         }
-    return svi_fail(r->err, SVS_UNKNOWN_OP, "\"op\" is \"%s\": learn, label and forget are known",
+    return svi_fail(r->err, SVS_UNKNOWN_OP, "op is \"%s\": it must be learn, label or forget",
                     svi_span_text(raw, text, sizeof text));
 }
 
@@ -324,7 +324,7 @@ static svs_code jsonl_add_cell(struct jsonl_row *r, struct svi_cell **cell) {
     SVI_TRY(jsonl_plain_text(r, r->key, &name));
     const size_t length = (size_t)(name.end - name.at), count = (size_t)r->m->cell_count;
     if (length == 0 || length > SVS_NAME_MAX || !svi_utf8_valid(name.at, length))
-        return jsonl_refuse(r, SVS_BAD_COLUMN, "is no name of a column: those are 1 to %d bytes of UTF-8",
+        return jsonl_refuse(r, SVS_BAD_COLUMN, "is not a column's name: a name has 1 to %d bytes of UTF-8",
                             SVS_NAME_MAX);
     if (!svi_row_reserve((void **)&j->cells, &j->cell_capacity, count + 1, sizeof *j->cells))
         return svi_fail_memory(r->err, "a row");
@@ -352,7 +352,7 @@ static svs_code jsonl_put_string(struct jsonl_row *r, struct svi_cell *cell, con
         return jsonl_put_word(r, cell, text);
     char shown[40];
     if (!svi_cell_number(text, &cell->number) || !isfinite(cell->number))
-        return jsonl_refuse(r, SVS_WRONG_TYPE, "is \"%s\", not a number (--categories takes words)",
+        return jsonl_refuse(r, SVS_WRONG_TYPE, "is \"%s\", not a number (--categories reads words)",
                             svi_span_text(text, shown, sizeof shown));
     cell->kind = SVI_CELL_NUMBER;
     return SVS_OK;
@@ -506,8 +506,7 @@ static svs_code jsonl_take_inner(struct jsonl_row *r, const char *value) {
     if (!jsonl_join(r->inside, r->key, j->text + j->used, &name))
         return r->flat ? SVS_OK
                        : jsonl_refuse(r, SVS_BAD_COLUMN,
-                                      "makes, with the name of its object, one of more than %d bytes",
-                                      SVS_NAME_MAX);
+                                      "has, with the name of its object, more than %d bytes", SVS_NAME_MAX);
     r->key = name;
     /* The name stays in `text`: cells point to it until the row is done. */
     j->used += (size_t)(name.end - name.at);

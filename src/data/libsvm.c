@@ -107,8 +107,8 @@ static svs_code libsvm_put_value(struct libsvm_row *r, int64_t index, double val
                         s->d);
     if (index > s->max_features)
         return svi_fail(r->err, SVS_LIMIT,
-                        "index %lld, but at most %d features are taken: raise max.features", (long long)index,
-                        s->max_features);
+                        "index %lld, but at most %d features are allowed: raise max.features",
+                        (long long)index, s->max_features);
     if (!isfinite(value))
         return svi_fail(r->err, SVS_NOT_FINITE, "index %lld: the value is not finite", (long long)index);
     r->previous = index;

@@ -37,7 +37,7 @@ svs_code svi_shape_compare(const struct svi_shape *s, const struct svi_message *
         return svi_fail(err, SVS_BAD_COLUMN, "x has column %d, but the setting `features` names %d", m->d - 1,
                         s->d);
     if (m->d > s->max_features)
-        return svi_fail(err, SVS_LIMIT, "x has %d features, at most %d are taken: raise max.features", m->d,
+        return svi_fail(err, SVS_LIMIT, "x has %d features, at most %d are allowed: raise max.features", m->d,
                         s->max_features);
     return SVS_OK;
 }

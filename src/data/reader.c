@@ -367,7 +367,7 @@ static svs_code reader_begin(svi_reader *r, svs_error *err) {
     const char *filter = !r->format || r->format == &svi_jsonl ? json_on_many_lines(text) : NULL;
     if (filter)
         return svi_fail(err, SVS_SETTING,
-                        "a file of JSON has one object a line: jq -c %s makes that of this one", filter);
+                        "a JSON file needs one object a line: convert this one with jq -c %s", filter);
     /* The most specific look first. */
     if (!r->format)
         r->format = *text.at == '{'             ? &svi_jsonl
@@ -538,7 +538,7 @@ enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *e
         } else if (r->state || r->format != &svi_csv) {
             return SVI_READ_END;
         } else {
-            svi_fail(err, SVS_SETTING, "'%s' is empty; a CSV has a line of column names, or rows",
+            svi_fail(err, SVS_SETTING, "'%s' is empty: a CSV file needs a line of column names, or rows",
                      r->source.name);
             return SVI_READ_FAIL;
         }

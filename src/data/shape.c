@@ -21,7 +21,7 @@
 
 #define FEATURES_MAX   1000000
 #define LINE           64 /* bytes of a cache line, on which the row begins */
-#define OTHER_FEATURES "the setting `features` was another"
+#define OTHER_FEATURES "the setting `features` was different"
 
 /* Adds the fixed name in [from, to), without the blanks around it. */
 static svs_code shape_add_fixed(struct svi_shape *s, const char *from, const char *to, svs_error *err) {

@@ -89,7 +89,7 @@ static svs_code vw_take_front(struct vw_row *r, int k, struct svi_span word) {
     /* 1:2 3:1 would otherwise be read as a class named 1:2. */
     if (k == 0 && vw_find(word, ':') != word.end)
         return vw_refuse(r, SVS_BAD_LABEL, word,
-                         "a label of several costs is not taken: give the class alone");
+                         "a label with several costs is not supported: give the class alone");
     switch (k) {
     case 0:
         return svi_cell_label(word, svi_cell_none(word) ? NULL : &r->state->missing, &r->m->y, r->err);
@@ -99,7 +99,7 @@ static svs_code vw_take_front(struct vw_row *r, int k, struct svi_span word) {
     case 2:
         return vw_take_number(r, word, "base", &base);
     default:
-        return vw_refuse(r, SVS_WRONG_TYPE, word, "before the bar stand label, weight, base and 'tag");
+        return vw_refuse(r, SVS_WRONG_TYPE, word, "only label, weight, base and 'tag may precede the bar");
     }
 }
 
@@ -183,7 +183,7 @@ static svs_code vw_take_feature(struct vw_row *r, struct svi_span word) {
     r->m->cells = h->cells;
     struct svi_cell *cell = &h->cells[r->m->cell_count];
     if (category && colon < word.end)
-        return vw_refuse(r, SVS_WRONG_TYPE, word, "column=word has no value: leave it out");
+        return vw_refuse(r, SVS_WRONG_TYPE, word, "column=word takes no value: remove it");
     /* The cell counts once it has a name; until a value follows it is missing. */
     SVI_TRY(vw_take_name(r, (struct svi_span){word.at, equals}, cell));
     r->m->cell_count++;
@@ -223,7 +223,8 @@ static svs_code vw_row(void *state, struct svi_shape *shape, struct svi_span lin
     if (line.at == line.end)
         return SVS_EMPTY;
     if (bar == line.end)
-        return svi_fail(err, SVS_WRONG_TYPE, "there is no bar: a row is `label |namespace name:value ...`");
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "the bar is missing: a row is `label |namespace name:value ...`");
     svs_code code = vw_take_fronts(&r, &p, bar);
     m->has_x = true;
     m->kind = SVI_NAMED;

@@ -48,7 +48,7 @@
     X(ALERT_PRECISION, alert_precision, NUMBER, "share, 0 to 1", "true ones of those with a verdict")        \
     X(ALERT_BUDGET, alert_budget, NUMBER, "alerts/day", "that alert.budget allows; 0: none")                 \
     X(ALERTS_PER_DAY, alerts_per_day, NUMBER, "alerts/day",                                                  \
-      "opened so far, by the time that alert.budget goes by")                                                \
+      "opened so far, by the time that alert.budget uses")                                                   \
     X(ALERT_LEVEL, alert_level, NUMBER, "-log10 p",                                                          \
       "with which a whole row opens an alert under alert.budget")                                            \
     X(SMALLEST_P_LEVEL, smallest_p_level, NUMBER, "p",                                                       \
@@ -79,7 +79,7 @@
       "that failed; refit_error has the reason of the last one")                                             \
     X(REFITS_SKIPPED, refits_skipped, COUNT, "refits", "that were due while one ran, or with nothing to do") \
     X(REFITS_DISCARDED, refits_discarded, COUNT, "refits",                                                   \
-      "discarded because a new class came or the stream was reset")                                          \
+      "discarded because a new class arrived or the stream was reset")                                       \
     X(REFIT_AT, refit_at, COUNT, "samples",                                                                  \
       "number of the sample after which the last refit, or merged model, took effect; 0 = none")             \
     X(REFIT_ITERATIONS, refit_iterations, COUNT, "iterations", "of the solver in the last refit")            \

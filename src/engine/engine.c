@@ -418,12 +418,14 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
     for (int j = 0; j < m->d; j++)
         if (!(fabs(m->x[j]) <= SVI_VALUE_MAX))
             return svi_fail(err, SVS_TOO_LARGE,
-                            "feature %d is %g; values beyond 1e100 cannot be computed with", j, m->x[j]);
+                            "feature %d is %g; values beyond 1e100 are too large to compute with", j,
+                            m->x[j]);
     if (m->y.kind == SVS_REAL && !(fabs(m->y.as.r) <= SVI_VALUE_MAX)) /* of a regression */
         return svi_fail(err, SVS_BAD_LABEL, "the target of a regression is a finite number of at most 1e100");
     bool full = svs_learner_class_count(e->learner) >= e->s->max_classes;
     if (e->s->task == SVS_CLASSIFY && m->y.kind != SVS_NONE && full && !class_is_known(e, m->y))
-        return svi_fail(err, SVS_LIMIT, "y is one class more than max.classes (%d)", (int)e->s->max_classes);
+        return svi_fail(err, SVS_LIMIT, "y would be one class more than max.classes (%d): raise it",
+                        (int)e->s->max_classes);
     return SVS_OK;
 }
 
@@ -668,8 +670,8 @@ static svs_code engine_refuse_outlier(const struct svi_engine *e, const struct s
     if (name)
         snprintf(called, sizeof called, " ('%s')", svi_escape(shown, sizeof shown, name, strlen(name)));
     return svi_fail(err, SVS_OUTLIER,
-                    "feature %d%s is %g, further than %.3g from its usual %.3g, which the setting outlier "
-                    "refuses (clip and take are the others)",
+                    "feature %d%s is %g, further than %.3g from its normal %.3g, and the setting outlier "
+                    "refuses that (clip and take do not)",
                     o->column, called, m->x[o->column], o->limit, o->center);
 }
 

@@ -49,14 +49,14 @@ static void archive_core(struct svi_archive *a, struct svi_engine *e) {
     archive_published(a, e, e->s->publish_seconds > 0);
     svi_archive_uint64(a, "score events", &e->seq[SVI_TOPIC_SCORE]);
     svi_archive_uint64(a, "alert events", &e->seq[SVI_TOPIC_ALERT]);
-    svi_archive_check(a, !isnan(e->time), "the time is none");
+    svi_archive_check(a, !isnan(e->time), "the time is not valid");
 }
 
 static void archive_shape(struct svi_archive *a, struct svi_engine *e) {
     bool carries = e->carried != NULL;
     svi_shape_archive(a, &e->schema.shape);
     svi_archive_bool(a, "carries", &carries);
-    if (!svi_archive_check(a, carries == (e->carried != NULL), "the setting missing was another"))
+    if (!svi_archive_check(a, carries == (e->carried != NULL), "the setting missing was different"))
         return;
     if (a->loading && svi_publish_reserve(e, e->schema.shape.d, a->err) != SVS_OK)
         return;
@@ -186,10 +186,11 @@ static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
 /* The scales of the columns exist only under the setting `outlier`; a state with them cannot be loaded
  * without it. */
 static void archive_outliers(struct svi_archive *a, struct svi_engine *e) {
-    if (!svi_archive_check(a, e->outliers, "the setting outlier was another"))
+    if (!svi_archive_check(a, e->outliers, "the setting outlier was different"))
         return;
     svi_outliers_archive(a, e->outliers);
-    svi_archive_check(a, e->outliers->d <= e->schema.shape.d, "there are scales of more columns than came");
+    svi_archive_check(a, e->outliers->d <= e->schema.shape.d,
+                      "there are scales of more columns than the stream has");
 }
 
 static bool has_outliers(const struct svi_engine *e) {

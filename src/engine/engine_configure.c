@@ -257,9 +257,9 @@ static void configure_report(struct svi_engine *e, const struct svi_engine_chang
     const int length = snprintf(reason, sizeof reason, "%s", differences);
     if (c->relearn && length < (int)sizeof reason)
         snprintf(reason + length, sizeof reason - (size_t)length,
-                 ": the model was made again from %" PRId64 " samples", done->samples);
+                 ": the model was rebuilt from %" PRId64 " samples", done->samples);
     else if (c->renew && length < (int)sizeof reason)
-        snprintf(reason + length, sizeof reason - (size_t)length, ": novelty begins from nothing");
+        snprintf(reason + length, sizeof reason - (size_t)length, ": novelty starts again from nothing");
     svi_publish_error(e, SVS_CONFIG_CHANGED, reason, NULL, 0, now);
     if (c->refits)
         svi_engine_publish_model(e, false);

@@ -203,7 +203,7 @@ static svs_code merged_place(const struct svi_engine *e, struct merged *q, svs_e
 static enum svi_merged merged_decide(const struct svi_engine *e, struct merged *q, const void *bytes,
                                      size_t size, svs_error *err) {
     if (!e->refit->merges) {
-        svi_fail(err, SVS_UNAVAILABLE, "the stream takes no merged models: merge.from is none");
+        svi_fail(err, SVS_UNAVAILABLE, "the stream takes no merged models: merge.from is not set");
         return SVI_MERGED_REFUSED;
     }
     if (svi_merged_read(&q->from, bytes, size, err) != SVS_OK)

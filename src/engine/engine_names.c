@@ -88,12 +88,10 @@ void svi_engine_report_twin_classes(struct svi_engine *e, int from, double now) 
             const svs_value before = svs_learner_class(e->learner, j);
             if (before.kind == y.kind || strcmp(svs_value_text(before, other, sizeof other), shown) != 0)
                 continue;
-            snprintf(
-                reason, sizeof reason,
-                "the label %.40s came as %s and comes as %s now: these are two classes, unless y is sent as "
-                "one of both",
-                shown, before.kind == SVS_STR ? "a string" : "an integer",
-                y.kind == SVS_STR ? "a string" : "an integer");
+            snprintf(reason, sizeof reason,
+                     "the label %.40s was %s before and is %s now: these are two classes; send y in one form",
+                     shown, before.kind == SVS_STR ? "a string" : "an integer",
+                     y.kind == SVS_STR ? "a string" : "an integer");
             svi_publish_error(e, SVS_AMBIGUOUS_CLASS, reason, NULL, 0, now);
         }
     }

@@ -187,8 +187,8 @@ svs_code svi_engine_tune(svi_engine *e, double max_cost, svs_tuning *out, svs_er
     const double cost = svi_leave_one_out_cost(e->learner);
     if (cost > max_cost)
         return svi_fail(err, SVS_LIMIT,
-                        "leaving out each of the samples held would take %.2g multiplications, for which the "
-                        "stream would wait; at most %.2g are made: a smaller window needs fewer",
+                        "leaving out each of the samples held would take %.2g multiplications, and the "
+                        "stream would wait; at most %.2g are allowed: a smaller window needs fewer",
                         cost, max_cost);
     return svs_learner_tune(e->learner, out, err);
 }

@@ -86,9 +86,9 @@ svs_code svi_engine_check_foreign(const struct svi_engine *e, const svs_model *m
         for (int j = 0; j <= m->d; j++) {
             const double w = j < m->d ? m->W[(size_t)k * (size_t)m->d + (size_t)j] : m->b[k];
             if (!(fabs(w) <= SVI_VALUE_MAX))
-                return svi_fail(err, SVS_TOO_LARGE,
-                                "a weight of the model is %g; values beyond 1e100 cannot be computed with",
-                                w);
+                return svi_fail(
+                    err, SVS_TOO_LARGE,
+                    "a weight of the model is %g; values beyond 1e100 are too large to compute with", w);
         }
     return SVS_OK;
 }
@@ -97,8 +97,7 @@ static svs_code take_check(const struct svi_engine *e, const svs_model *m, svs_e
     SVI_TRY(svi_engine_check_foreign(e, m, err));
     if (e->schema.shape.d < 1 || (e->s->task == SVS_CLASSIFY && svs_learner_class_count(e->learner) < 2))
         return svi_fail(err, SVS_UNAVAILABLE,
-                        "the stream has seen no samples of two classes yet, so it is not known what the "
-                        "model would say of it");
+                        "the stream has not seen two classes yet: load a model after samples of both");
     return SVS_OK;
 }
 

@@ -21,8 +21,8 @@ void svi_entry_clear(struct svi_entry *n) {
 static svs_code refuse_forgotten(const struct svi_receipt *r, svs_error *err) {
     char shown[80];
     return svi_fail(err, SVS_SOURCE_FORGOTTEN,
-                    "source %s is not known (any more), and n is %lld, not 0: say hello; what was not "
-                    "acknowledged is numbered from 0 again",
+                    "source %s is not known (any more), and n is %lld, not 0: say hello, then number what "
+                    "was not acknowledged from 0",
                     svi_escape(shown, sizeof shown, r->src, strlen(r->src)), (long long)r->first);
 }
 
@@ -51,7 +51,7 @@ static svs_code entry_number(struct svi_entry *n, const struct svi_envelope *env
     const bool may_jump =
         n->gaps_allowed && r->first <= SVI_NEXT_MAX / 2 && (a->source ? a->source->losses : 0) < n->losses;
     if (r->first > next && !may_jump)
-        return a->source ? svi_fail(err, SVS_GAP, "n is %lld, but %lld comes next: send again from there",
+        return a->source ? svi_fail(err, SVS_GAP, "n is %lld, but %lld is next: send again from there",
                                     (long long)r->first, (long long)next)
                          : refuse_forgotten(r, err);
     if (!a->source && !(a->source = entry_add(n, env, a, err)))
@@ -83,7 +83,7 @@ static svs_code entry_greet(struct svi_entry *n, const struct svi_envelope *env,
         return SVS_OK;
     if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
         return svi_fail(err, SVS_MISSING_SOURCE,
-                        "hello of a source that goes on needs n, a whole number from 1");
+                        "hello of a source that continues needs n, a whole number from 1");
     if (svi_envelope_cursor(env, &a->at, &a->at_size, &a->at_text, err) != SVS_OK ||
         !(source = entry_add(n, env, a, err)))
         return err->code;

@@ -25,7 +25,7 @@ struct svi_sources {
 
 svi_sources *svi_sources_new(int64_t max, svs_error *err) {
     if (max < 1 || max > INT32_MAX / 2) {
-        svi_fail(err, SVS_INVALID, "a table of %lld sources cannot be had", (long long)max);
+        svi_fail(err, SVS_INVALID, "there is not enough memory for a table of %lld sources", (long long)max);
         return NULL;
     }
     svi_sources *p = svi_alloc(sizeof *p);
@@ -162,7 +162,7 @@ struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t leng
     if (p->count == p->max && !sources_give_way(p, now, idle)) {
         svi_fail(err, SVS_LIMIT,
                  "source %s is one more than max.sources (%lld), and none has been silent for longer than "
-                 "sources.idle",
+                 "sources.idle: raise max.sources",
                  svi_escape(shown, sizeof shown, name, length), (long long)p->max);
         return NULL;
     }

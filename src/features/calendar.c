@@ -71,8 +71,8 @@ svs_code svi_calendar_set_zone(const char *zone, svs_error *err) {
     /* The C library takes an unknown name for UTC without an error, so the file is looked up first. */
     if (!calendar_has_zone(zone))
         return svi_fail(err, SVS_SETTING,
-                        "zone \"%.60s\" is not known: UTC, an offset like +01:00, or a name like "
-                        "Europe/Berlin, for which the system needs its time zones (package tzdata)",
+                        "zone \"%.60s\" is not known: give UTC, an offset like +01:00, or a name like "
+                        "Europe/Berlin; names need the system's time zones (package tzdata)",
                         zone);
     if (setenv("TZ", zone, 1) != 0)
         return svi_fail_memory(err, "the time zone");

@@ -115,7 +115,7 @@ static int category_find_free(const struct svi_schema *s, const struct svi_colum
 /* Reserves a note of a former name before the feature is renamed, which must not fail halfway. */
 static svs_code category_reserve(struct svi_schema *s, svs_error *err) {
     if (!svi_grow(&s->renewed, s->renewed_count, &s->renewed_capacity, 16, sizeof *s->renewed))
-        return svi_fail_memory(err, "features that change hands");
+        return svi_fail_memory(err, "features that are moved");
     return SVS_OK;
 }
 

@@ -18,7 +18,7 @@ static svs_code model_schema_names(struct svi_schema *s, const char *const *feat
         const int at = svs_features_add(s->shape.names, features[j], strlen(features[j]), &why);
         if (at != j)
             return svi_fail(err, why.code == SVS_NO_MEMORY ? SVS_NO_MEMORY : SVS_WRONG_TYPE,
-                            "features[%d] of the model is no name that a schema could go by: %s", j,
+                            "features[%d] of the model is not a valid name: %s", j,
                             at < 0 ? why.text : "it is a duplicate");
         s->owner[j] = UNOWNED;
     }
@@ -65,7 +65,7 @@ int svi_model_schema_column(struct svi_model_schema *m, const char *name, enum s
     const int column = svs_features_add(s->columns, name, strlen(name), &why);
     if (column != count) {
         svi_fail(err, why.code == SVS_NO_MEMORY ? SVS_NO_MEMORY : SVS_WRONG_TYPE,
-                 "column %d of the model's schema has no name that could be one: %s", count,
+                 "the name of column %d of the model's schema is not valid: %s", count,
                  column < 0 ? why.text : "it is a duplicate");
         return -1;
     }
@@ -78,8 +78,8 @@ int svi_model_schema_column(struct svi_model_schema *m, const char *name, enum s
 /* A model comes from a file, so every feature is checked: it exists, and it has one owner. */
 static svs_code model_schema_claim(struct svi_schema *s, int64_t feature, int owner, svs_error *err) {
     if (feature < 0 || feature >= s->shape.d)
-        return svi_fail(err, SVS_WRONG_TYPE, "the model's schema speaks of feature %lld of %d",
-                        (long long)feature, s->shape.d);
+        return svi_fail(err, SVS_WRONG_TYPE, "the model's schema has feature %lld of %d", (long long)feature,
+                        s->shape.d);
     if (s->owner[feature] != UNOWNED)
         return svi_fail(err, SVS_WRONG_TYPE, "feature %lld has two columns in the model's schema",
                         (long long)feature);
@@ -127,8 +127,8 @@ svs_code svi_model_schema_fill(const struct svi_model_schema *m, struct svi_mess
             return svi_fail(err, SVS_MISSING_VALUE, "the value of \"%s\" is missing, and the model %s",
                             svs_features_name(m->schema.shape.names, j),
                             policy == SVI_MISSING_MEAN
-                                ? "has no mean to put there"
-                                : "has nothing to put there: give it, or --missing zero");
+                                ? "has no mean to replace it"
+                                : "has nothing to replace it: give the value, or --missing zero");
     }
     return SVS_OK;
 }

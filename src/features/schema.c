@@ -405,11 +405,10 @@ static svs_code schema_refuse_word(const struct svi_schema *s, int column, const
     char name[80], text[80];
     const char *of = svi_schema_column_name(s, column);
     svi_escape(name, sizeof name, of, strlen(of));
-    return svi_fail(
-        err, SVS_WRONG_TYPE,
-        "x[\"%s\"] is the word \"%s\": the column holds numbers (a column of names from the start: "
-        "the setting categories)",
-        name, svi_escape(text, sizeof text, word, length));
+    return svi_fail(err, SVS_WRONG_TYPE,
+                    "x[\"%s\"] is the word \"%s\": the column holds numbers (to read words from the start, "
+                    "list it in the setting categories)",
+                    name, svi_escape(text, sizeof text, word, length));
 }
 
 svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column, const char *word,
@@ -558,7 +557,7 @@ svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_
     for (int c = 0; fits && (name = svi_schema_column_name(s, c)); c++)
         fits = svi_list_add(have, sizeof have, name, strlen(name));
     return svi_fail(err, SVS_WRONG_COLUMNS,
-                    model ? "--ignore passes a column over: the columns are %s, but the model has %s"
+                    model ? "the columns are %s, but the model has %s: --ignore skips a column"
                           : "the columns are %s, but this stream has %s",
                     sent, have);
 }

@@ -16,7 +16,7 @@
  * of features.
  *
  * A ROW is built between svi_schema_begin_row and svi_schema_end_row. Its changes (columns, features,
- * features that change hands) become permanent by svi_schema_commit; svi_schema_restore undoes them. */
+ * features that are moved) become permanent by svi_schema_commit; svi_schema_restore undoes them. */
 #ifndef SVI_SCHEMA_H
 #define SVI_SCHEMA_H
 

@@ -75,7 +75,7 @@ struct svi_schema {
     uint64_t changes_before; /* changes of registries that were replaced by others */
     int32_t *hot;            /* features of values in the current row */
     int hot_count;
-    struct svi_handover *renewed; /* features that change hands in the current row; owned */
+    struct svi_handover *renewed; /* features that are moved in the current row; owned */
     int renewed_count;
     int64_t renewed_capacity;
     /* The columns of listed cells, looked up once because the list stays the same in each row. */

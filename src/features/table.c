@@ -140,8 +140,7 @@ svs_code svi_table_fits(struct svi_row_memory limit, double bytes, svs_error *er
     if (limit.most == 0 || bytes <= limit.most)
         return SVS_OK;
     return svi_fail(err, SVS_LIMIT,
-                    "the rows take more than %.0f MiB of memory%s%s: take fewer of them, or give a larger "
-                    "--memory",
+                    "the rows take more than %.0f MiB of memory%s%s: use fewer rows, or a larger --memory",
                     limit.most / (1 << 20), limit.of ? ", three quarters of what " : "",
                     limit.of ? limit.of : "");
 }
@@ -252,15 +251,14 @@ static svs_code table_replace(struct table_rows *t, enum svi_missing policy, int
         if (table_takes_means(t))
             return SVS_OK;
         *x = t->o->means ? t->o->means[feature] : NAN;
-        return isnan(*x)
-                   ? table_refuse_missing(t, feature,
-                                          ", and the model has no mean to put there: fill it in, or say what "
-                                          "to do (the setting missing)",
-                                          err)
-                   : SVS_OK;
+        return isnan(*x) ? table_refuse_missing(t, feature,
+                                                ", and the model has no mean to replace it: fill it in, or "
+                                                "choose another setting missing",
+                                                err)
+                         : SVS_OK;
     default:
         return table_refuse_missing(
-            t, feature, ": fill it in, leave the row out, or say what to do (the setting missing)", err);
+            t, feature, ": fill it in, leave the row out, or choose another setting missing", err);
     }
 }
 

@@ -361,7 +361,7 @@ static void group_archive(struct svi_archive *a, struct svi_alert_group *group) 
     }
     group_archive_first(a, &group->first);
     svi_archive_check(a, group->leader == UINT64_MAX || (group->named > 0 && group->name[0][0]),
-                      "a group is led by nobody");
+                      "a group has no leader");
 }
 
 static void group_archive_members(struct svi_archive *a, svi_alert_groups *g, struct svi_alert_group *group) {
@@ -407,6 +407,6 @@ void svi_alert_groups_clock_archive(struct svi_archive *a, svi_alert_groups *g) 
     for (int i = 0; i < g->count && svi_archive_ok(a); i++) {
         svi_archive_double(a, "due", &g->at[i]->due);
         svi_archive_double(a, "updated", &g->at[i]->updated);
-        svi_archive_check(a, !isnan(g->at[i]->due) && !isnan(g->at[i]->updated), "a time is none");
+        svi_archive_check(a, !isnan(g->at[i]->due) && !isnan(g->at[i]->updated), "a time is not valid");
     }
 }

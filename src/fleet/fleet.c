@@ -98,20 +98,20 @@ static void fleet_refuse_more(const struct svi_fleet *f, const char *shown, uint
     const long long begun = svi_key_table_owned(f->table, owner);
     if (f->stream.root->s->keys_quota > 0)
         svi_fail(err, SVS_LIMIT,
-                 "key %s is one more than keys.quota (%lld) lets %s begin, which began %lld: raise it", shown,
+                 "key %s is one more than keys.quota (%lld) allows: %s began %lld; raise keys.quota", shown,
                  (long long)f->stream.root->s->keys_quota, who, begun);
     else if (owner == 0 && begun >= KEYS_NAMELESS)
         svi_fail(err, SVS_LIMIT,
-                 "key %s is one more than messages without src may begin (%d): let producers name themselves "
-                 "(src), or set keys.quota",
+                 "key %s is one more than messages without src may begin (%d): let producers send src, or set "
+                 "keys.quota",
                  shown, KEYS_NAMELESS);
     else
         svi_fail(
             err, SVS_LIMIT,
-            "key %s is one more than the share that %s may begin of keys.max (%lld), which began %lld: raise "
-            "keys.max, or set keys.quota%s",
-            shown, who, (long long)f->stream.root->s->keys_max, begun,
-            owner ? "" : ", or let producers name themselves (src)");
+            "key %s is one more than the share of keys.max (%lld) allows: %s began %lld; raise keys.max, or set "
+            "keys.quota%s",
+            shown, (long long)f->stream.root->s->keys_max, who, begun,
+            owner ? "" : ", or let producers send src");
 }
 
 /* Limits are checked first: they refuse without a trace. What can fail for memory follows, and the numbers
@@ -121,7 +121,7 @@ static struct svi_key_entry *fleet_begin(struct svi_fleet *f, const char *key, u
                                          svs_error *err) {
     char shown[KEY_SHOWN];
     if (svi_key_table_count(f->table) >= f->stream.root->s->keys_max) {
-        svi_fail(err, SVS_LIMIT, "key %s is one more than keys.max (%lld): drop keys, or start with more",
+        svi_fail(err, SVS_LIMIT, "key %s is one more than keys.max (%lld): drop keys, or raise keys.max",
                  key_shown(shown, key), (long long)f->stream.root->s->keys_max);
         return NULL;
     }
@@ -512,7 +512,7 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
     svi_workers_settle(f);
     f->stream.arrival = now;
     if (m->key.kind == SVS_STR && m->key.length > SVS_KEY_MAX)
-        code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
+        code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are allowed", m->key.length,
                         SVS_KEY_MAX);
     else if (m->key.kind == SVS_NONE && m->op != SVI_LEARN)
         code = svi_fleet_fail_missing(m->op == SVI_LABEL, err);

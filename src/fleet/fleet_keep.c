@@ -463,7 +463,7 @@ void svi_fleet_files_archive(struct svi_archive *a, svi_stream *s) {
     struct svi_fleet *f = svi_fleet_of(s);
     struct svi_fleet_kept *k = &f->kept;
     if (svi_archive_loading(a) && !s->from) {
-        svi_archive_fail(a, SVS_UNAVAILABLE, "the states of keys are in files, and this is none");
+        svi_archive_fail(a, SVS_UNAVAILABLE, "the states of keys are in files, and this is not one");
         return;
     }
     if (svi_archive_loading(a) && !(k->files = svi_key_files_new(s->from, a->err)))

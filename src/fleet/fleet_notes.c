@@ -256,7 +256,7 @@ static void note_archive(struct svi_archive *a, struct svi_fleet *f, uint64_t nu
     svi_archive_int(a, "note", &kind, SVI_NOTE_CONFIG, SVI_NOTE_REBUILD);
     svi_archive_double(a, "step", &n->step);
     svi_archive_double(a, "now", &n->now);
-    svi_archive_check(a, !isnan(n->step) && !isnan(n->now), "a time is none");
+    svi_archive_check(a, !isnan(n->step) && !isnan(n->now), "a time is not valid");
     svi_archive_bool(a, "has settings", &has);
     n->kind = (enum svi_note_kind)kind;
     if (!svi_archive_ok(a))

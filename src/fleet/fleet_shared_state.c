@@ -110,7 +110,7 @@ void svi_fleet_shared_archive(struct svi_archive *a, svi_stream *s) {
     svi_stack_start_archive(a, &sh->start);
     for (int i = 0; i < SVI_FLEET_PARTS; i++)
         svi_stack_start_archive(a, &sh->part[i]);
-    svi_archive_check(a, !isnan(sh->time), "the time is none");
+    svi_archive_check(a, !isnan(sh->time), "the time is not valid");
     if (a->loading && svi_archive_ok(a))
         svi_fleet_shared_note_classes(sh);
 }

@@ -94,7 +94,7 @@ static svs_code key_open(struct svi_fleet *f, const uint8_t *bytes, size_t size,
     if (code == SVS_NO_MEMORY)
         return svi_fail_memory(err, "the state of a key");
     if (code != SVS_OK || f->raw.size != raw || *hashed > raw)
-        return svi_fail(err, SVS_DAMAGED, "the state of a key has another length");
+        return svi_fail(err, SVS_DAMAGED, "the state of a key has the wrong length");
     return SVS_OK;
 }
 
@@ -303,7 +303,7 @@ static svs_code fleet_load_record(struct svi_fleet *f, const struct svi_key_reco
     const size_t length = strlen(r->name);
     size_t hashed;
     if (r->gone || length > SVS_KEY_MAX || svi_key_table_find(f->table, r->name, length))
-        return svi_fail(err, SVS_DAMAGED, "key %s is a duplicate, or is none", r->name);
+        return svi_fail(err, SVS_DAMAGED, "key %s is a duplicate, or not valid", r->name);
     struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->head.owner, err);
     if (!n)
         return SVS_NO_MEMORY;
@@ -313,7 +313,7 @@ static svs_code fleet_load_record(struct svi_fleet *f, const struct svi_key_reco
     svi_key_table_use(f->table, n);
     key_hash(n, f->raw.data, hashed, hash);
     if (memcmp(hash, r->hash, sizeof hash) != 0)
-        return svi_fail(err, SVS_DAMAGED, "key %s has another hash", r->name);
+        return svi_fail(err, SVS_DAMAGED, "the hash of key %s is wrong", r->name);
     svi_key_sum_add(&f->sum, hash);
     svi_fleet_evict(f);
     return SVS_OK;

@@ -59,7 +59,7 @@ static svs_code fail_cache(svs_error *err, const svi_key_cache *c, const char *w
                           : error == ENOSPC || error == EDQUOT || error == EFBIG ? SVS_DISK_FULL
                           : error == MDB_PAGE_NOTFOUND || error == MDB_CORRUPTED ? SVS_DAMAGED
                                                                                  : SVS_IO;
-    return svi_fail(err, code, "the keys that are out of memory cannot be %s in %.150s: %s", what, c->path,
+    return svi_fail(err, code, "the keys on disk cannot be %s in %.150s: %s", what, c->path,
                     mdb_strerror(error));
 }
 
@@ -313,6 +313,6 @@ svs_code svi_key_cache_get(svi_key_cache *c, uint64_t number, const uint8_t **by
     if (value.mv_size >= CHECK)
         memcpy(&check, *bytes + *size, CHECK);
     if (value.mv_size < CHECK || check != XXH3_64bits_withSeed(*bytes, *size, number))
-        return svi_fail(err, SVS_DAMAGED, "what is out of memory was damaged in %.150s", c->path);
+        return svi_fail(err, SVS_DAMAGED, "the keys on disk are damaged in %.150s", c->path);
     return SVS_OK;
 }

@@ -450,8 +450,7 @@ bool svi_stream_ahead(svi_stream *s, double now, double *step) {
  * stay. */
 void svi_stream_move_clock(svi_stream *s, double step, double now) {
     char reason[SVS_ERROR_TEXT] =
-        "the state that was kept is of a later time than the clock of this machine shows: "
-        "its times were brought back";
+        "the state is later than the clock of this machine: its times were moved back";
     struct svi_engine *root = svi_stream_settle(s);
     svi_sources_move_times(s->entry.sources, -INFINITY, step); /* arrival times, whatever the engine's are */
     svi_engine_move_clock(root, step, now);
@@ -464,7 +463,7 @@ void svi_stream_move_clock(svi_stream *s, double step, double now) {
     if (step != 0)
         snprintf(reason, sizeof reason,
                  "the clock of this machine was moved by %+.3f s after sample %" PRId64
-                 ": arrival times go on from there, and the times that are held have moved along",
+                 ": arrival times continue from there, and the times held were moved along",
                  step, root->kept[SVI_KEPT_SEEN]);
     svi_publish_error(root, SVS_CLOCK_MOVED, reason, NULL, 0, now);
 }

@@ -176,7 +176,7 @@ static svs_code mute_text(const struct svi_item *item, const char *name, char *t
     }
     if (item->type != SVI_STRING || item->length >= size ||
         !svi_utf8_valid((const char *)item->body, item->length) || memchr(item->body, 0, item->length))
-        return svi_fail(err, SVS_WRONG_TYPE, "mute: %s is a string of at most %zu bytes of UTF-8", name,
+        return svi_fail(err, SVS_WRONG_TYPE, "mute: %s must be a string of at most %zu bytes of UTF-8", name,
                         size - 1);
     memcpy(to, item->body, item->length);
     to[item->length] = '\0';
@@ -191,7 +191,7 @@ static svs_code mute_flag(const struct svi_item *item, bool *to, svs_error *err)
         return SVS_OK;
     }
     return svi_fail(err, SVS_WRONG_TYPE,
-                    "mute: learn is yes or no: are rows under the mute learned as normal?");
+                    "mute: learn must be yes or no: are rows under the mute learned as normal?");
 }
 
 static svs_code mute_time(const struct svi_item *item, double *seconds, svs_error *err) {
@@ -202,10 +202,10 @@ static svs_code mute_time(const struct svi_item *item, double *seconds, svs_erro
         *seconds = -1;
     if (!given || !(*seconds > 0))
         return svi_fail(err, SVS_WRONG_TYPE,
-                        "mute: %s is a length of time above 0: 30s, 10min, 2h or 1d, or seconds",
+                        "mute: %s must be a length of time above 0: 30s, 10min, 2h or 1d, or seconds",
                         given ? "for" : "for must be given; it");
     if (*seconds > SVI_MUTES_LONGEST)
-        return svi_fail(err, SVS_LIMIT, "mute: for is at most %g days: mute again when it is over",
+        return svi_fail(err, SVS_LIMIT, "mute: for must be at most %g days: mute again when it has ended",
                         SVI_MUTES_LONGEST / 86400);
     return SVS_OK;
 }

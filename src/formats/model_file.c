@@ -124,7 +124,7 @@ static svs_code take_classes(struct svi_owned_model *o, const uint8_t *at, svs_e
         return svi_fail(err, SVS_WRONG_TYPE, "the model's classes is %s: it must be an array of labels",
                         svi_item_name(&array));
     if (array.length > CLASSES_MAX)
-        return svi_fail(err, SVS_LIMIT, "the model has %u classes, at most %d are taken", array.length,
+        return svi_fail(err, SVS_LIMIT, "the model has %u classes, at most %d are allowed", array.length,
                         CLASSES_MAX);
     o->model.class_count = (int)array.length;
     o->classes = svi_alloc_array(array.length + 1, sizeof *o->classes);
@@ -261,7 +261,7 @@ static svs_code take_model(struct svi_owned_model *o, const uint8_t *map, size_t
     svs_model *m = &o->model;
     svs_code code = svi_fields_read("model", SVI_FIELDS(model_fields), map, map + length, &p, err);
     if (code == SVS_OK && p.d > FEATURES_MAX)
-        code = svi_fail(err, SVS_LIMIT, "the model has %lld features, at most %d are taken", (long long)p.d,
+        code = svi_fail(err, SVS_LIMIT, "the model has %lld features, at most %d are allowed", (long long)p.d,
                         FEATURES_MAX);
     if (code != SVS_OK)
         return code;

@@ -301,7 +301,7 @@ static svs_code liblinear_line(struct text *t, const char *key, void *header) {
         good = text_labels(t, h->labels, h->classes);
     } else
         good = false;
-    return good ? SVS_OK : text_bad(t, "not understood as a line of a LIBLINEAR model");
+    return good ? SVS_OK : text_bad(t, "this is not a line of a LIBLINEAR model");
 }
 
 /* Reads the weights: one line a feature, one column a class; the last line is the weight of the bias, if
@@ -336,7 +336,7 @@ static svs_code liblinear_model(struct svi_machine *out, struct text *t, const s
     /* Crammer and Singer write a column a class even for two classes. */
     const bool crammer = strcmp(h->solver, "MCSVM_CS") == 0;
     if (strcmp(h->solver, "ONECLASS_SVM") == 0)
-        return svi_fail(t->err, SVS_UNAVAILABLE, "one-class models of LIBLINEAR are not read here");
+        return svi_fail(t->err, SVS_UNAVAILABLE, "one-class models of LIBLINEAR are not supported");
     if (h->features == 0 || h->classes == 0 || (!regress && !h->labels))
         return text_bad(t, "nr_class, nr_feature or label is missing before the weights");
     /* A positive decision means label[0] there and classes[1] here. */
@@ -386,7 +386,7 @@ static svs_code libsvm_kernel(struct text *t, struct libsvm *h) {
             return SVS_OK;
         }
     return svi_fail(t->err, SVS_UNAVAILABLE,
-                    "the kernel %s is not read here (linear, polynomial and rbf are)", name);
+                    "the kernel %s is not supported (linear, polynomial and rbf are)", name);
 }
 
 static svs_code libsvm_reserve(struct text *t, struct libsvm *h) {
@@ -408,7 +408,7 @@ static svs_code libsvm_line(struct text *t, const char *key, void *header) {
         text_word(t, kind, sizeof kind);
         if (strcmp(kind, "c_svc") != 0 && strcmp(kind, "nu_svc") != 0)
             return svi_fail(t->err, SVS_UNAVAILABLE,
-                            "models of type %s are not read here (c_svc and nu_svc are)", kind);
+                            "models of type %s are not supported (c_svc and nu_svc are)", kind);
     } else if (strcmp(key, "kernel_type") == 0) {
         return libsvm_kernel(t, h);
     } else if (strcmp(key, "degree") == 0) {
@@ -434,7 +434,7 @@ static svs_code libsvm_line(struct text *t, const char *key, void *header) {
     } else if (strncmp(key, "prob", 4) != 0) {
         good = false;
     }
-    return good ? SVS_OK : text_bad(t, "not understood as a line of a LIBSVM model");
+    return good ? SVS_OK : text_bad(t, "this is not a line of a LIBSVM model");
 }
 
 /* Reads index:value pairs up to the end of the line, with ascending indices from 1; column and value may

@@ -55,7 +55,7 @@ svs_code svi_learner_check_options(const svs_options *o, int d, svs_error *err) 
         {o->rule == SVS_ALSVM || o->task == SVS_CLASSIFY,
          "method falsvm learns from misclassified samples: task must be classify"},
         {d >= 0 && d <= o->max_features, "more features than max.features"},
-        {svi_kernels_get(o->isa), "this machine lacks the instruction set asked for"},
+        {svi_kernels_get(o->isa), "this machine lacks the requested instruction set"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (!rules[i].good)
@@ -183,7 +183,8 @@ static svs_code learner_check_row(const svs_learner *l, const double *x, double 
         if (!(fabs(x[j]) <= SVI_VALUE_MAX))
             return isfinite(x[j])
                        ? svi_fail(err, SVS_TOO_LARGE,
-                                  "feature %d is %g; values beyond 1e100 cannot be computed with", j, x[j])
+                                  "feature %d is %g; values beyond 1e100 are too large to compute with", j,
+                                  x[j])
                        : svi_fail(err, SVS_NOT_FINITE, "feature %d is %g", j, x[j]);
     /* Features that are declared but not in yet have no z; they count with their raw values. */
     for (int j = l->d; j < l->declared; j++)
@@ -191,7 +192,7 @@ static svs_code learner_check_row(const svs_learner *l, const double *x, double 
     return square <= SVI_SQUARE_MAX
                ? SVS_OK
                : svi_fail(err, SVS_TOO_LARGE,
-                          "the sample lies too many deviations from what was seen to be computed with");
+                          "the sample lies too many deviations from all earlier ones to compute with it");
 }
 
 /* Makes z of a raw row in input 0. While |z|^2 stays below scaler.safe no raw value can be beyond
@@ -397,8 +398,8 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     *out = (svs_step){.label = -1, .target = NAN, .removed = svi_expire(l, time)};
     int32_t slot = svi_ring_find(&l->waiting, id);
     if (slot < 0)
-        return learner_unknown_id(id, "waits for a label (it never came, was labelled, or waited too long)",
-                                  err);
+        return learner_unknown_id(
+            id, "waits for a label (it never arrived, was labelled, or waited too long)", err);
     svs_sample held = {.x = svi_ring_row(&l->waiting, slot),
                        .d = l->declared,
                        .id = id,

@@ -40,14 +40,13 @@ svs_code svs_learner_configurable(const svs_learner *l, const svs_options *o, sv
     SVI_TRY(svi_learner_check_options(o, l->declared, err));
     if (o->task != now->task || o->max_features != now->max_features || o->max_classes != now->max_classes ||
         o->isa != now->isa)
-        return svi_fail(err, SVS_SETTING,
-                        "task, max.features, max.classes and the instruction set of a learner are those that "
-                        "it was made with");
-    if (now->window == 0 && l->arrivals > 0 && !configure_by_sums(now, o))
         return svi_fail(
-            err, SVS_UNAVAILABLE,
-            "window 0 holds no samples, so that only C and scale can change: reset drops what was "
-            "learned, and then the others are free");
+            err, SVS_SETTING,
+            "task, max.features, max.classes and the instruction set are fixed when a learner is made");
+    if (now->window == 0 && l->arrivals > 0 && !configure_by_sums(now, o))
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "window 0 holds no samples, so only C and scale can change: reset first (it drops "
+                        "what was learned) to change the others");
     return SVS_OK;
 }
 
@@ -87,7 +86,7 @@ static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_
         svs_error why = {0};
         svs_code code = svs_learner_step(fresh, &sample, s.time, &step, &why);
         if (code != SVS_OK)
-            return svi_fail(err, code, "the model cannot be made again from what is held: %.180s", why.text);
+            return svi_fail(err, code, "the model cannot be rebuilt from the samples held: %.180s", why.text);
         if (watch)
             watch(user, fresh, &sample, s.time, &step);
     }

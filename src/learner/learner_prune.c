@@ -27,7 +27,7 @@ svs_code svi_learner_held(const svs_learner *l, bool *features, bool *classes, b
     if (l->o.window == 0 && l->arrivals > 0)
         return svi_fail(
             err, SVS_UNAVAILABLE,
-            "with window 0 it is not known which samples are in the model: reset drops all of them");
+            "with window 0 the samples of the model are not known: use reset, which drops all of them");
     prune_mark_ring(l, &l->window, features, classes);
     prune_mark_ring(l, &l->waiting, features, NULL);
     *any = l->window.live + l->waiting.live > 0;

@@ -260,8 +260,7 @@ static svs_code loo_refuse(const svs_learner *l, svs_error *err) {
                         "window 0 holds no samples, so none can be left out: set window to choose C");
     if (l->o.rule == SVS_FALSVM)
         return svi_fail(err, SVS_UNAVAILABLE,
-                        "falsvm learns what its model gets wrong, so which samples there are depends on C: "
-                        "only with alsvm can each be left out");
+                        "falsvm chooses its samples by C, so none can be left out: choose C with alsvm");
     if (l->held_learned < 2)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "%s, so none can be left out: C can be chosen when two samples or more are held",
@@ -291,7 +290,7 @@ svs_code svi_leave_one_out(svs_learner *l, const double *C, int count, int prese
         loo_pass(&o, sums, out);
         if (!(o.counted > 0))
             code = svi_fail(err, SVS_NUMERIC,
-                            "leave-one-out errors: each sample held makes its own score alone");
+                            "leave-one-out errors: each sample held determines its own score alone");
     }
     if (code == SVS_OK)
         loo_finish(&o, sums, C, out);

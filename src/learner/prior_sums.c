@@ -421,7 +421,7 @@ static void archive_label(struct svi_archive *a, struct svi_prior_sums *s, int k
     uint16_t place = 0;
     svi_archive_value(a, "label", &label, capacity);
     if (!svi_archive_loading(a) || !svi_archive_ok(a) ||
-        !svi_archive_check(a, label.kind == SVS_INT || label.kind == SVS_STR, "a label is none"))
+        !svi_archive_check(a, label.kind == SVS_INT || label.kind == SVS_STR, "a label is not valid"))
         return;
     if (svi_prior_sums_label(s, label, -1, &place, a->err) == SVS_OK)
         svi_archive_check(a, place == k, "two labels are the same");

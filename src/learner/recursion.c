@@ -93,7 +93,7 @@ svs_alsvm *svs_alsvm_new(int dim, int rows, double nu, svs_isa isa, svs_error *e
     if (dim < 1 || rows < 1 || !(nu > 0) || !kernels) {
         svi_fail(err, SVS_INVALID,
                  kernels ? "a recursion needs dim >= 1, rows >= 1, nu > 0 (got %d, %d, %g)"
-                         : "this machine lacks the instruction set asked for",
+                         : "this machine lacks the requested instruction set",
                  dim, rows, nu);
         return NULL;
     }

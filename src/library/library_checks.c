@@ -81,8 +81,8 @@ static svs_code library_check_word(struct library_check *k, int j, const char *w
     svi_escape(name, sizeof name, cell->name, cell->name_length);
     if (k->kind[j] == LIBRARY_NUMBERS)
         return svi_fail(err, SVS_WRONG_TYPE,
-                        "x[\"%s\"] is the word \"%s\": the column holds numbers (a column of names from the "
-                        "start: the setting categories)",
+                        "x[\"%s\"] is the word \"%s\": the column holds numbers (to read words from the "
+                        "start, list it in the setting categories)",
                         name, svi_escape(shown, sizeof shown, word, length));
     if (length == 0)
         return svi_fail(err, SVS_WRONG_TYPE, "x[\"%s\"] is an empty string: NaN stands for a missing value",
@@ -137,8 +137,8 @@ static svs_code library_check_values(struct library_check *k, int64_t i, bool *d
     }
     *dropped = missing && k->drops;
     if (large >= 0 && !*dropped)
-        return svi_fail(err, SVS_TOO_LARGE, "x[%d] is %g; values beyond 1e100 cannot be computed with", large,
-                        x[large]);
+        return svi_fail(err, SVS_TOO_LARGE, "x[%d] is %g; values beyond 1e100 are too large to compute with",
+                        large, x[large]);
     if (words && k->learns && !*dropped)
         library_note_kinds(k, x, words);
     return SVS_OK;
@@ -211,9 +211,10 @@ static svs_code library_check_class(struct library_check *k, int32_t index, svs_
         return SVS_OK;
     SVI_TRY(svi_library_label(k->b->labels[index], &label, err));
     library_mark_class(k, label);
-    return --k->free >= 0 ? SVS_OK
-                          : svi_fail(err, SVS_LIMIT, "y is one class more than max.classes (%d)",
-                                     (int)svi_stream_settings(k->s->stream)->max_classes);
+    return --k->free >= 0
+               ? SVS_OK
+               : svi_fail(err, SVS_LIMIT, "y would be one class more than max.classes (%d): raise it",
+                          (int)svi_stream_settings(k->s->stream)->max_classes);
 }
 
 /* ---- a block as a whole */

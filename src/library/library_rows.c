@@ -180,7 +180,8 @@ svs_code svi_library_key(const svs_stream *s, const char *key, svs_value *out, s
     if (length > 0 && !svi_settings_keyed(svi_stream_settings(s->stream)))
         return svi_fail(err, SVS_BAD_KEY, "this stream has one model and no keys: give it the setting key");
     if (length > SVS_KEY_MAX)
-        return svi_fail(err, SVS_BAD_KEY, "the key has %zu bytes: at most %d are taken", length, SVS_KEY_MAX);
+        return svi_fail(err, SVS_BAD_KEY, "the key has %zu bytes: at most %d are allowed", length,
+                        SVS_KEY_MAX);
     if (!svi_utf8_valid(key ? key : "", length))
         return svi_fail(err, SVS_BAD_KEY, "the key is not valid UTF-8");
     *out = length > 0 ? (svs_value){.kind = SVS_STR, .length = (uint32_t)length, .as.s = key} : svs_none();

@@ -67,7 +67,9 @@ svs_code svi_ridge_path_decompose(struct svi_ridge_path *p, const double *ridge,
     }
     svi_free(root);
     if (!good)
-        return svi_fail(err, SVS_NUMERIC, "the samples differ too much in size to be computed with together");
+        return svi_fail(
+            err, SVS_NUMERIC,
+            "the samples differ too much in size to compute with them together: scale the features");
     return eigen_symmetric(p->turn, n, p->values, err);
 }
 

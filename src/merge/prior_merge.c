@@ -250,7 +250,7 @@ static void weigh_part(const struct judged *j, struct judged_part *p) {
     }
     p->of->factor = svi_prior_factor(&j->typical, excess, p->p->total);
     if (p->of->factor == 0) {
-        judged_leave_out(p, "its spread or its weight is far out of that of the other parts");
+        judged_leave_out(p, "its spread or its weight is far from that of the other parts");
         return;
     }
     number_keys(j, p, 0, &keys);
@@ -344,7 +344,7 @@ svs_code svi_prior_merge(struct svi_prior_part *parts, int count, bool regress, 
     if (code == SVS_OK)
         code = judged_add_up(&j, &merged, err);
     if (code == SVS_OK && !merged.sums.touched)
-        code = svi_fail(err, SVS_EMPTY, "no part has a prior of keys that counts");
+        code = svi_fail(err, SVS_EMPTY, "no part has a usable prior of keys");
     if (code == SVS_OK)
         code = svi_prior_record_encode(&merged.sums, &merged.bounds, merged.keys, out, err);
     svi_prior_record_clear(&merged);

@@ -179,7 +179,7 @@ static svs_code record_row(const struct svi_doubles *high, const struct svi_doub
     for (int j = 0; j < n; j++) {
         const struct svi_dd one = svi_two_sum(row.high[j], row.low[j]);
         if (!(fabs(one.high) <= LARGEST))
-            return svi_fail(err, SVS_TOO_LARGE, "%s of the " WHAT " has %g: at most %g is taken", name,
+            return svi_fail(err, SVS_TOO_LARGE, "%s of the " WHAT " has %g: at most %g is allowed", name,
                             row.high[j], LARGEST);
         row.high[j] = one.high;
         row.low[j] = one.low;

@@ -35,8 +35,8 @@ static void twins_describe(svs_value string, const struct svi_part *p, const str
                            svs_error *why) {
     char label[4 * SVS_NAME_MAX + 4], a[4 * SVI_PART_MAX + 1], b[4 * SVI_PART_MAX + 1];
     svi_fail(why, SVS_AMBIGUOUS_CLASS,
-             "the label %.40s is a string in part %.60s and an integer in part %.60s: these are two classes, "
-             "unless y is sent as one of both everywhere",
+             "the label %.40s is a string in part %.60s and an integer in part %.60s: these are two classes; "
+             "send y in one form everywhere",
              svs_value_text(string, label, sizeof label),
              svi_escape(a, sizeof a, p->record.part, strlen(p->record.part)),
              svi_escape(b, sizeof b, q->record.part, strlen(q->record.part)));

@@ -377,11 +377,10 @@ static svs_code training_check_size(const struct training *t, int64_t row, const
                                     svs_error *err) {
     for (int j = 0; j < t->coordinates.d; j++)
         if (fabs(point[j]) > SVI_VALUE_MAX)
-            return svi_fail(
-                err, SVS_TOO_LARGE,
-                "row %lld has %g in column %d: values beyond 1e100 cannot be computed with unless "
-                "columns are scaled",
-                (long long)row, point[j], j);
+            return svi_fail(err, SVS_TOO_LARGE,
+                            "row %lld has %g in column %d: values beyond 1e100 are too large to compute "
+                            "with, unless columns are scaled",
+                            (long long)row, point[j], j);
     return SVS_OK;
 }
 

@@ -730,6 +730,5 @@ svs_code svi_calibrator_fit(const double *scores, const int32_t *label, int64_t 
     return f.a > 2 * FIT_SLOPE_MIN
                ? SVS_OK
                : svi_fail(err, SVS_UNAVAILABLE,
-                          "the scores do not tell the classes apart: probabilities that rise with "
-                          "them do not fit");
+                          "the scores do not separate the classes: no probabilities that rise with them fit");
 }

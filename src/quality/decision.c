@@ -50,7 +50,7 @@ static svs_code decision_item(struct svi_decision_cost *c, struct svi_span item,
     const struct svi_span number = decision_trim((struct svi_span){equals + 1, item.end});
     if (number.at == number.end || !svi_cell_number(number, &p->price) ||
         !(p->price >= 0 && p->price <= MAX_PRICE))
-        return decision_wrong(item, "has a price that is no number from 0 to 1e9", err);
+        return decision_wrong(item, "has a price that is not a number from 0 to 1e9", err);
     /* An arrow after the last '=' is part of the price, not a separator. */
     arrow = arrow < equals ? arrow : NULL;
     p->decision = svs_none();

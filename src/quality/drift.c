@@ -590,7 +590,7 @@ void svi_drift_archive(struct svi_archive *a, struct svi_drift *d) {
     bool regress = d->regress;
     svi_archive_bool(a, "regress", &regress);
     svi_archive_int(a, "sizes", &d->sizes, 0, SVI_DRIFT_SIZES);
-    if (!svi_archive_check(a, regress == d->regress && (regress || d->sizes == 0), "the task was another"))
+    if (!svi_archive_check(a, regress == d->regress && (regress || d->sizes == 0), "the task was different"))
         return;
     svi_archive_finite(a, "size", d->size, d->sizes);
     svi_archive_finite(a, "large", &d->large, 1);

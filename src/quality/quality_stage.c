@@ -349,7 +349,7 @@ void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *
      * garbage. */
     bool classes = q->proba != NULL;
     svi_archive_bool(a, "probabilities", &classes);
-    if (!svi_archive_check(a, classes == (q->proba != NULL), "the setting task or method was another") ||
+    if (!svi_archive_check(a, classes == (q->proba != NULL), "the setting task or method was different") ||
         !classes)
         return;
     svi_calibrator_archive(a, q->calibrator[0]);

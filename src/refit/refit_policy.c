@@ -252,7 +252,7 @@ static svs_code refit_policy_start(struct svi_refit_policy *p, svs_learner *lear
                                    svs_error *err) {
     if (p->merges)
         return svi_fail(err, SVS_UNAVAILABLE,
-                        "no refit runs while merge.from is set: the merged model has its place");
+                        "no refit runs while merge.from is set: the merged model takes its place");
     if (p->state == SVI_REFIT_OFF)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "refits are off: they need refit other than none, a window, and task classify");
@@ -527,7 +527,7 @@ enum svi_refit_outcome svi_refit_policy_give(struct svi_refit_policy *p, svs_lea
 svs_code svi_refit_policy_repeat(struct svi_refit_policy *p, svs_learner *learner, const void *record,
                                  size_t size, svs_error *err) {
     if (!p->job)
-        return svi_fail(err, SVS_DAMAGED, "the journal has a refit, but there are none with these settings");
+        return svi_fail(err, SVS_DAMAGED, "the journal has a refit, but these settings allow no refits");
     /* The record replaces the solution: a copy under way is of no use. */
     if (p->job->snapshot.active)
         svi_snapshot_drop(&p->job->snapshot, learner);
@@ -554,7 +554,7 @@ static void archive_state(struct svi_archive *a, struct svi_refit_policy *p) {
     svi_archive_bool(a, "stale", &p->stale);
     svi_archive_int64(a, "next", &p->next, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "next time", &p->next_time);
-    svi_archive_check(a, !isnan(p->next_time), "a time is none");
+    svi_archive_check(a, !isnan(p->next_time), "a time is not valid");
     svi_archive_check(a, running || !p->stale, "a refit that does not run is stale");
     if (svi_archive_loading(a) && svi_archive_ok(a))
         p->state = running ? SVI_REFIT_LOST : SVI_REFIT_IDLE;
@@ -572,7 +572,7 @@ static void archive_hits(struct svi_archive *a, struct svi_refit_policy *p) {
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
     p->online = p->refit = 0;
-    for (int64_t i = 0; i < p->hit_count && svi_archive_check(a, hits[i] <= 3, "a hit is none"); i++) {
+    for (int64_t i = 0; i < p->hit_count && svi_archive_check(a, hits[i] <= 3, "a hit is not valid"); i++) {
         p->hits[i] = hits[i];
         p->online += hits[i] & 1;
         p->refit += hits[i] >> 1;
@@ -623,8 +623,8 @@ void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p)
     /* A state with refits cannot be loaded without them, nor the other way round. */
     svi_archive_bool(a, "off", &off);
     svi_archive_bool(a, "merges", &merges);
-    if (!svi_archive_check(a, off == (p->state == SVI_REFIT_OFF), "the setting refit was another") ||
-        !svi_archive_check(a, merges == p->merges, "the setting merge.from was another") || off)
+    if (!svi_archive_check(a, off == (p->state == SVI_REFIT_OFF), "the setting refit was different") ||
+        !svi_archive_check(a, merges == p->merges, "the setting merge.from was different") || off)
         return;
     archive_state(a, p);
     svi_archive_int64(a, "done", &p->done, 0, SVI_COUNT_MAX);
@@ -639,10 +639,10 @@ void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p)
     archive_figures(a, p);
     svi_archive_bool(a, "have", &p->have);
     svi_archive_bool(a, "serves", &p->serves);
-    if (svi_archive_check(a, p->have || !p->serves, "a refit serves, but there is none") && p->have)
+    if (svi_archive_check(a, p->have || !p->serves, "a refit serves, but is missing") && p->have)
         archive_refit_model(a, p);
     svi_archive_bool(a, LOADED, &p->loaded);
-    svi_archive_check(a, p->have || !p->loaded, "a model was given, but there is none");
+    svi_archive_check(a, p->have || !p->loaded, "a model was given, but is missing");
     /* A model from elsewhere has no solver as its method. */
     if (svi_archive_loading(a) && svi_archive_ok(a) && (p->loaded || (p->merges && p->have))) {
         p->model.method = p->loaded ? LOADED : MERGED;

@@ -334,10 +334,10 @@ static void nesvm_finish(struct nesvm *s) {
         svi_work_copy(w, w->v, s->best);
     w->mu = nesvm_squared(s) ? NAN : s->mu;
     if (!nesvm_squared(s) && w->stop != SVS_STOP_TOL)
-        snprintf(
-            w->note, sizeof w->note,
-            "smoothing mu %.2g leaves a floor, and columns of unlike scale slow it down: --scale, or newton",
-            s->mu);
+        snprintf(w->note, sizeof w->note,
+                 "smoothing mu %.2g leaves a floor, and columns of different scale slow it down: --scale, or "
+                 "newton",
+                 s->mu);
     else if (!nesvm_squared(s))
         snprintf(w->note, sizeof w->note, "smoothing mu %.2g at the end", s->mu);
 }

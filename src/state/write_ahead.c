@@ -621,7 +621,7 @@ static svs_code write_ahead_start(svi_write_ahead *w, const struct svi_settings 
         return SVS_OK;
     fprintf(log, "state: %s", differences);
     if (done.samples >= 0)
-        fprintf(log, ": the model was made again from %" PRId64 " samples", done.samples);
+        fprintf(log, ": the model was rebuilt from %" PRId64 " samples", done.samples);
     fprintf(log, "\n");
     return SVS_OK;
 }

@@ -27,7 +27,7 @@ static void record_archive_figures(struct svi_archive *a, struct svi_key_figures
     svi_archive_int(a, "open", &open, 0, INT32_MAX);
     svi_archive_double(a, "deadline", &f->deadline);
     svi_archive_double(a, "quiet", &f->quiet);
-    svi_archive_check(a, !isnan(f->deadline) && !isnan(f->quiet), "a time is none");
+    svi_archive_check(a, !isnan(f->deadline) && !isnan(f->quiet), "a time is not valid");
     svi_archive_double(a, "found", &f->finds.found);
     svi_archive_double(a, "found in days", &f->finds.days);
     svi_archive_int64(a, "finds", &f->finds.count, 0, INT64_MAX / 4);

@@ -173,7 +173,7 @@ void svi_forest_archive(struct svi_archive *a, struct svi_forest *f, int rows, i
     }
     svi_forest_clear(f);
     if (!svi_archive_check(a, made == 0 ? trees == 0 && count == 0 : made == rows && count >= trees,
-                           "the trees have other sizes") ||
+                           "the trees have the wrong sizes") ||
         !svi_archive_check(a, 9 * (int64_t)count <= svi_archive_left(a), "more nodes than bytes") ||
         made == 0)
         return;

@@ -78,7 +78,8 @@ static int columns_place_of(struct svi_schema *s, const struct svi_item *name, i
     char shown[80];
     err->code = SVS_WRONG_COLUMNS;
     if (name->type != SVI_STRING) {
-        svi_fail(err, SVS_WRONG_COLUMNS, "columns holds %s: it is an array of names", svi_item_name(name));
+        svi_fail(err, SVS_WRONG_COLUMNS, "columns holds %s: it must be an array of names",
+                 svi_item_name(name));
         return -1;
     }
     int place = known > 0 ? svi_schema_find(s, text, name->length, guess) : -1;
@@ -113,7 +114,7 @@ static svs_code columns_match_list(struct svi_columns *c, struct svi_schema *s, 
     if (list.type == SVI_BOOL && list.i)
         return columns_match_own(c, s, err);
     if (list.type != SVI_ARRAY || list.length == 0)
-        return svi_fail(err, SVS_WRONG_COLUMNS, "columns is %s: it is an array of names",
+        return svi_fail(err, SVS_WRONG_COLUMNS, "columns is %s: it must be an array of names",
                         list.type == SVI_ARRAY ? "empty" : svi_item_name(&list));
     /* A stream without columns accepts any list; otherwise the list is complete, or shorter where the policy
      * fills missing columns. */

@@ -65,8 +65,8 @@ static svs_code unknown_command(const char *name, svs_error *err) {
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", names[i]);
     const char *similar = similar_command(name, names);
     return svi_fail(err, SVS_UNKNOWN_OP,
-                    similar ? "unknown op '%s'; is '%s' meant?" : "unknown op '%s': %s are known", name,
-                    similar ? similar : all);
+                    similar ? "unknown op '%s': did you mean '%s'?" : "unknown op '%s': it must be one of %s",
+                    name, similar ? similar : all);
 }
 
 #define AT(member) offsetof(struct svi_command, member)
@@ -127,7 +127,7 @@ svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size,
     SVI_TRY(svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err));
     const uint8_t *at = svi_item_read(bytes, &map), *end = c->bytes + size;
     if (map.type != SVI_MAP)
-        return svi_fail(err, SVS_WRONG_TYPE, "a request is a map with the key op");
+        return svi_fail(err, SVS_WRONG_TYPE, "a request must be a map with the key op");
     for (uint32_t i = 0; i < map.length; i++) {
         svi_item_read(at, &key);
         svi_walk(&at, end, SVI_DEPTH_MAX);
@@ -137,7 +137,7 @@ svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size,
     }
     if (op.type != SVI_STRING)
         return svi_fail(err, op.type == SVI_ITEM_TYPE_COUNT ? SVS_UNKNOWN_OP : SVS_WRONG_TYPE,
-                        "a request is a map with the key op, a string");
+                        "a request must be a map with the key op, a string");
     /* Escaped for the error text; no operation has characters that escaping changes. */
     svi_escape(name, sizeof name, (const char *)op.body, op.length);
     while (c->op < SVI_COMMAND_COUNT && strcmp(commands[c->op].name, name) != 0)
@@ -192,7 +192,7 @@ svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool 
     const bool given = c->alert.type != SVI_ITEM_TYPE_COUNT;
     if (given && (c->alert.type != SVI_INT || c->alert.i < 1))
         return svi_fail(err, SVS_WRONG_TYPE,
-                        "alert is the number of an alert event, from 1; without it the last one is meant");
+                        "alert must be the number of an alert event, from 1; the default is the last one");
     if (c->verdict.type != SVI_BOOL && !yes && !no)
         return svi_fail(err, SVS_WRONG_TYPE, "verdict must be given: true, or false where nothing was wrong");
     *number = given ? c->alert.i : 0;
@@ -208,7 +208,7 @@ svs_code svi_command_by(const struct svi_command *c, char *by, svs_error *err) {
     if (c->by.type != SVI_STRING || !is_good_text(v) || memchr(v.as.s, 0, v.length))
         return svi_fail(
             err, SVS_WRONG_TYPE,
-            "by is the name of the person who gives the verdict: a string of 1 to %d bytes of UTF-8",
+            "by must be the name of the person who gives the verdict, a string of 1 to %d bytes of UTF-8",
             SVS_NAME_MAX);
     memcpy(by, v.as.s, v.length);
     by[v.length] = '\0';

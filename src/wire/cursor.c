@@ -241,7 +241,7 @@ static svs_code refuse_form(svs_code code, size_t at, size_t length, int depth, 
                         length, at);
     if (code == SVS_TOO_DEEP)
         return svi_fail(err, code, "arrays and maps are nested more than %d deep at byte %zu", depth, at);
-    return svi_fail(err, code, "byte %zu is 0xc1, which begins nothing in msgpack", at);
+    return svi_fail(err, code, "byte %zu is 0xc1, with which no value of msgpack begins", at);
 }
 
 svs_code svi_msgpack_check(const void *bytes, size_t length, int depth, svs_error *err) {

@@ -501,8 +501,8 @@ static svs_code decode_take_id(struct reading *r, const struct svi_item *item) {
         return svi_fail(r->err, SVS_BAD_ID, "id is %s: it must be an integer (below 2^63) or a string",
                         svi_item_name(item));
     if (item->length > SVS_NAME_MAX)
-        return svi_fail(r->err, SVS_BAD_ID, "id is a string of %u bytes: at most %d are taken", item->length,
-                        SVS_NAME_MAX);
+        return svi_fail(r->err, SVS_BAD_ID, "id is a string of %u bytes: at most %d are allowed",
+                        item->length, SVS_NAME_MAX);
     if (!decode_is_text(item))
         return svi_fail(r->err, SVS_BAD_ID, "id is a string that is empty or not valid UTF-8");
     r->m->id = decode_view(item);
@@ -532,7 +532,7 @@ static svs_code decode_take_name(struct reading *r, const struct svi_item *item,
     if (item->type != SVI_STRING)
         return decode_wrong_type(r, key, item, "a string");
     if (item->length > SVS_NAME_MAX)
-        return svi_fail(r->err, SVS_TOO_LARGE, "%s is a string of %u bytes: at most %d are taken",
+        return svi_fail(r->err, SVS_TOO_LARGE, "%s is a string of %u bytes: at most %d are allowed",
                         svi_key_name(key), item->length, SVS_NAME_MAX);
     if (!decode_is_text(item) || memchr(item->body, 0, item->length))
         return svi_fail(r->err, SVS_WRONG_TYPE, "%s is empty or not valid UTF-8 text", svi_key_name(key));
@@ -570,8 +570,8 @@ static svs_code decode_take_op(struct reading *r, const struct svi_item *item) {
             return SVS_OK;
         }
     if (svi_item_is(item, "message"))
-        return svi_fail(r->err, SVS_UNKNOWN_OP, "op message belongs into the first element of an array");
-    return svi_fail(r->err, SVS_UNKNOWN_OP, "op is \"%s\": learn, label and forget are known",
+        return svi_fail(r->err, SVS_UNKNOWN_OP, "op message must be the first element of an array");
+    return svi_fail(r->err, SVS_UNKNOWN_OP, "op is \"%s\": it must be learn, label or forget",
                     svi_escape(text, sizeof text, (const char *)item->body, item->length));
 }
 

@@ -335,7 +335,7 @@ svs_code svi_envelope_cursor(const struct svi_envelope *e, const uint8_t **bytes
     if (!*text && item.type != SVI_BIN)
         return svi_fail(err, SVS_BAD_CURSOR, "at is %s: it must be bin or a string", svi_item_name(&item));
     if (item.length > SVS_NAME_MAX)
-        return svi_fail(err, SVS_BAD_CURSOR, "at has %u bytes: at most %d are kept", item.length,
+        return svi_fail(err, SVS_BAD_CURSOR, "at has %u bytes: at most %d are allowed", item.length,
                         SVS_NAME_MAX);
     if (*text && !svi_utf8_valid((const char *)item.body, item.length))
         return svi_fail(err, SVS_BAD_CURSOR, "at is a string that is not UTF-8: send it as bin");
@@ -383,7 +383,7 @@ svs_code svi_item_key(const struct svi_item *item, char *out, svs_error *err) {
         return SVS_OK;
     case SVI_STRING:
         if (item->length > SVS_KEY_MAX)
-            return svi_fail(err, SVS_BAD_KEY, "key is a string of %u bytes: at most %d are taken",
+            return svi_fail(err, SVS_BAD_KEY, "key is a string of %u bytes: at most %d are allowed",
                             item->length, SVS_KEY_MAX);
         if (memchr(item->body, 0, item->length) || !svi_utf8_valid((const char *)item->body, item->length))
             return svi_fail(err, SVS_BAD_KEY, "key is not valid UTF-8 text");

@@ -58,7 +58,7 @@ svs_code svi_tuning_read(const uint8_t *map, const uint8_t *end, svs_tuning *t, 
         SVI_FIELD(struct tuning_parts, table, ANY, 0, 0)};
     struct tuning_parts parts = {0};
     struct svi_item table, better;
-    svs_code code = svi_fields_read("what is said of C", SVI_FIELDS(fields), map, end, &parts, err);
+    svs_code code = svi_fields_read("the reply about C", SVI_FIELDS(fields), map, end, &parts, err);
     if (code != SVS_OK)
         return code;
     /* Bool and array have no type in the table of fields: they are checked here. */
@@ -66,8 +66,8 @@ svs_code svi_tuning_read(const uint8_t *map, const uint8_t *end, svs_tuning *t, 
     const uint8_t *at = svi_item_read(parts.table, &table);
     if (better.type != SVI_BOOL || table.type != SVI_ARRAY || table.length < 1 ||
         table.length > SVS_TUNING_MAX)
-        return svi_fail(err, SVS_WRONG_TYPE, "what is said of C has 1 to %d rows in `table`, and `better`",
-                        SVS_TUNING_MAX);
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "the reply about C must have 1 to %d rows in `table`, and `better`", SVS_TUNING_MAX);
     *t = (svs_tuning){.count = (int)table.length,
                       .present = -1,
                       .best = -1,
@@ -82,6 +82,6 @@ svs_code svi_tuning_read(const uint8_t *map, const uint8_t *end, svs_tuning *t, 
         t->best = t->row[g].C == parts.best ? g : t->best;
     }
     if (code == SVS_OK && (t->present < 0 || t->best < 0))
-        code = svi_fail(err, SVS_WRONG_TYPE, "the C of now, or the best, is not in the table of C");
+        code = svi_fail(err, SVS_WRONG_TYPE, "the present C, or the best one, is not in the table of C");
     return code;
 }

@@ -325,7 +325,7 @@ static void fit_of_extremes(void **unused) {
     for (int i = 0; i < 40; i++)
         label[i] = i < 20;
     assert_int_equal(svi_calibrator_fit(scores, label, 40, 1, 2, &a, &b, &err), SVS_UNAVAILABLE);
-    assert_non_null(strstr(err.text, "do not tell the classes apart"));
+    assert_non_null(strstr(err.text, "do not separate the classes"));
 }
 
 /* Samples that wait for others, settled at any time, against those that are judged one by one by what the law

@@ -107,7 +107,7 @@ static void decimal_commas_dates_codes_and_text(void **state) {
     expect_note(
         write_rows("zeit;wert;plz;text;gut;class", european_row, ROWS), (struct svi_reader_options){0},
         "label class (0, 1) · time zeit (day first) · 1 number (with decimal commas) · 2 categories: plz 9, "
-        "gut 2 · ignored: text (text, --categories or --hash takes it)",
+        "gut 2 · ignored: text (text, --categories or --hash reads it)",
         ROWS);
 }
 

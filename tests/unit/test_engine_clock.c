@@ -135,7 +135,7 @@ static void test_a_state_of_the_future(void **unused) {
                 fabs(step + DAY) < 2); /* its arrival is not */
     f.now -= DAY;
     move(&f, 0);
-    assert_non_null(strstr(text_of(f.last[SVI_TOPIC_ERROR], "reason"), "brought back"));
+    assert_non_null(strstr(text_of(f.last[SVI_TOPIC_ERROR], "reason"), "moved back"));
     learn_for(&f, 20, &at, counts);
     assert_true(stat(&f, "held") <= 8); /* of ten seconds, every third without a label */
     speaker_close(&f);

@@ -122,7 +122,7 @@ static void test_made_again(void **unused) {
     assert_int_equal(f.error, SVS_CONFIG_CHANGED);
     assert_string_equal(
         text_of(f.last[SVI_TOPIC_ERROR], "reason"),
-        "C 1 -> 0.01, window 100 -> 400, scale standard -> none: the model was made again from "
+        "C 1 -> 0.01, window 100 -> 400, scale standard -> none: the model was rebuilt from "
         "100 samples");
     set(&f, "{'novelty': 'none'}");
     assert_non_null(strstr(text_of(f.last[SVI_TOPIC_ERROR], "reason"), "novelty fosvm1 -> none"));

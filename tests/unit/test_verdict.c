@@ -78,7 +78,7 @@ static int twice(const char *verdict, const char *budget, int rows, bool again) 
         const bool yes = strstr(verdict, "true");
         assert_true(plant_figure(&p, "alert_precision") == yes);
         assert_true(plant_figure(&p, yes ? "alerts_true" : "alerts_false") == 1);
-        plant_refused(&p, number, "true", "unavailable", "for good");
+        plant_refused(&p, number, "true", "unavailable", "is final");
     }
     if (again)
         speaker_take_up_again(&p.f);
@@ -115,7 +115,7 @@ static void test_refusals(void **state) {
     struct plant p;
     plant_open(&p);
     plant_run(&p, 2000, 0);
-    plant_refused(&p, 1000, "true", "unavailable", "no such alert");
+    plant_refused(&p, 1000, "true", "unavailable", "does not exist");
     plant_refused(&p, 0, "true", "wrong_type", "from 1");
     plant_refused(&p, 1, "7", "wrong_type", "verdict must be");
     plant_refused(&p, 1, "'maybe'", "wrong_type", "verdict must be");
