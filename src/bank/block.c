@@ -271,7 +271,7 @@ static double block_median_distance(const struct svi_block *b) {
         count = sum - distance;
     }
     for (int64_t i = 0; i < count; i++) {
-        /* Pairs of equal rows say nothing about the scale; a median over them could be 0. */
+        /* Pairs of equal rows do not show the scale; a median over them could be 0. */
         same += !(distance[i] > 1e-6);
         distance[i] = sqrt(distance[i]);
     }

@@ -10,7 +10,7 @@
  *
  * A helper gets a full block, and all steps of a solution that starts with it, as one task; the result is
  * adopted at the same sample number. It is the same sums in the same order, so the bits do not depend on
- * who does it; and an archive, which joins the task first, does not show it.
+ * the thread that does it; and an archive, which joins the task first, does not show it.
  *
  * Read in order: arrays, solving (ridge_step), the task, features and classes, samples, the archive. */
 #include "bank/fourier_ridge.h"

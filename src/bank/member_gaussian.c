@@ -1,6 +1,6 @@
 /* Gaussian class densities: each class is a normal distribution of the standardised row, and scores by its
  * log odds (quadratic discriminant analysis: Hastie, Tibshirani, Friedman, The Elements of Statistical
- * Learning, 4.3). Of the two members one has a memory of some hundred samples a class, one of all.
+ * Learning, 4.3). Of the two members one has a memory of a few hundred samples a class, one of all.
  *
  * A sample of weight w moves the moments of its class by the gain g = w / W, W <- keep W + w:
  *
@@ -10,7 +10,7 @@
  * features C is a whole matrix, beyond only its diagonal. With few samples it is shrunk (2): off the diagonal
  * by n / (n + d), then towards the identity, which standardised rows have as a whole, by n / (n + PRIOR),
  * with n the samples within the memory. Its factor is made again after n / EVERY_SHARE samples, at most
- * MAX_EVERY. Nothing is taken back: a moment does not tell which samples made it. */
+ * MAX_EVERY. Nothing is taken back: a moment does not show which samples made it. */
 #include <math.h>
 #include <string.h>
 

@@ -341,7 +341,7 @@ static void neighbours_sweep(const struct svi_neighbours *n, const struct svi_ne
                              bool tightening) {
     double bound = best->bound;
     for (int64_t block = (high - 1) / ROWS; block >= low / ROWS;) {
-        /* A scan goes down through adjacent blocks; at block 0 the ring wraps, and the next scan starts at
+        /* A scan descends through adjacent blocks; at block 0 the ring wraps, and the next scan starts at
          * its end. */
         const int from = neighbours_place(n, block);
         const int64_t left = block - low / ROWS;

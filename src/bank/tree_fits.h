@@ -1,4 +1,4 @@
-/* tree_fits.h: the fits of boosted trees beside the stream: one at a time, on a worker.
+/* tree_fits.h: the fits of boosted trees in the background: one at a time, on a worker.
  *
  * A fit reads a snapshot: the rows in the ring, where only later ones are written meanwhile, and a copy of
  * the flags of those that were taken back. Its result waits here until it is taken, however early it was

@@ -34,7 +34,7 @@ struct svi_tree_rows {
 
 #define SVI_TREE_CHUNK 64 /* rows of a block in the archive; chunks lie in one piece */
 
-/* Rows that are kept at d values, and the further ones that fit into the ring beside them. */
+/* Rows that are kept at d values, and the further ones that fit into the ring with them. */
 int64_t svi_tree_rows_kept(int d);
 int64_t svi_tree_rows_slack(int d);
 

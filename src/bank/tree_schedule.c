@@ -26,7 +26,7 @@ int svi_tree_schedule_next(const struct svi_tree_schedule *s, int64_t n,
         return -1;
     for (int k = 0; k < SVI_TREES_KINDS; k++)
         due[k] = schedule_due(s, k, rows);
-    /* The one that has waited longer goes first, so that neither starves the other. */
+    /* The one that has waited longer is first, so that neither starves the other. */
     const int first = due[SVI_TREES_ALL] < due[SVI_TREES_RECENT] ? SVI_TREES_ALL : SVI_TREES_RECENT;
     return due[first] <= n ? first : -1;
 }

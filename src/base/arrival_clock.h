@@ -1,6 +1,6 @@
 /* arrival_clock.h: the time of arrival of a sample, in seconds since 1970.
  *
- * Based on a clock that never goes back and keeps running while the machine sleeps, anchored to the wall
+ * Based on a clock that never runs backwards and keeps running while the machine sleeps, anchored to the wall
  * clock at its start. Later changes of the wall clock, by a person or a time server, do not move it; they
  * show as an offset. The owner decides when to move the anchor (svi_arrival_clock_move), because everything
  * that holds earlier times must move with it. */

@@ -11,7 +11,7 @@ static inline double svi_clock_seconds(clockid_t id) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Never goes back; for durations only. */
+/* Never runs backwards; for durations only. */
 static inline double svi_monotonic(void) {
     return svi_clock_seconds(CLOCK_MONOTONIC);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define MAX_TEXT    40  /* bytes, the NUL included */
-#define MAX_SECONDS 1e9 /* some 31 years */
+#define MAX_SECONDS 1e9 /* about 31 years */
 
 bool svi_duration_read(const char *text, size_t length, double *seconds) {
     static const struct {
@@ -17,7 +17,7 @@ bool svi_duration_read(const char *text, size_t length, double *seconds) {
         return false;
     memcpy(copy, text, length);
     copy[length] = '\0';
-    /* The digits are cut off first, because strtod also takes signs, exponents, hexadecimals and NaN. */
+    /* The digits are split off first, because strtod also takes signs, exponents, hexadecimals and NaN. */
     const size_t digits = strspn(copy, "0123456789.");
     char number[MAX_TEXT];
     memcpy(number, copy, digits);

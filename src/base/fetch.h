@@ -1,4 +1,4 @@
-/* fetch.h: loads memory that is needed soon into the caches while other work goes on. A hint: no result
+/* fetch.h: loads memory that is needed soon into the caches while other work continues. A hint: no result
  * depends on it. */
 #ifndef SVI_FETCH_H
 #define SVI_FETCH_H

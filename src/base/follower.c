@@ -2,8 +2,8 @@
  * the lock, and counts them as done. The owner signals only a thread that sleeps, since a signal costs a
  * system call; the thread signals only an owner that waits.
  *
- * The task is handed over by its state alone, beside the lock. The owner writes the task and then POSTED; who
- * changes POSTED to TAKEN does it; DONE makes its results visible. The thread looks for it before each piece
+ * The task is handed over by its state alone, without the lock. The owner writes the task and then POSTED; the
+ * thread that changes POSTED to TAKEN does it; DONE makes its results visible. The thread looks for it before each piece
  * and before it gives the lock back to sleep. An owner that finds it TAKEN polls for a bounded time and then
  * sleeps, and AWAITED asks for the signal.
  *
@@ -20,7 +20,7 @@
 
 #define PIECES 8 /* done without the lock; the longest wait of an owner at a halt */
 
-#define WAIT_POLLS 1000 /* of an owner for a task that is at work, some 20 us; then it sleeps */
+#define WAIT_POLLS 1000 /* of an owner for a task that is at work, about 20 us; then it sleeps */
 
 /* AWAITED: taken, and its owner sleeps until it is done. */
 enum follower_task_state { FREE, POSTED, TAKEN, AWAITED, DONE };

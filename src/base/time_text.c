@@ -134,7 +134,7 @@ bool svi_time_of_text(const char *text, size_t length, int zone, double *seconds
 
 /* ---- dates as people write them */
 
-/* Consumes 1 to `limit` digits. Returns their count; 0: there are none, or more. */
+/* Consumes 1 to `limit` digits. Returns their count; 0: no digit, or more. */
 static int scan_digits(struct scan *s, int limit, int *value) {
     int count = 0;
     for (*value = 0; count < limit && scan_digit(s); count++)

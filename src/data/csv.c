@@ -290,7 +290,7 @@ static svs_code csv_sample(void *state, struct svi_span line, bool *enough, svs_
     struct csv *h = state;
     const char *p = line.at;
     *enough = false;
-    /* Rows of the wrong width say nothing about columns; they are refused later, when they arrive as rows. */
+    /* Rows of the wrong width do not describe columns; they are refused later, when they arrive as rows. */
     if (svi_csv_is_blank(line, h->delimiter) || (h->header != CSV_NO_HEADER && csv_is_first(h, line)) ||
         csv_count_cells(h, line) != h->count)
         return SVS_OK;
@@ -590,7 +590,7 @@ static inline const char *csv_take_short(const char *p, char delimiter, struct s
 }
 
 /* Reads the run of plain numbers that begins in column i. Short numbers, the common case, are read by the
- * inner loop; one that it leaves is tried as a long number before the run goes on. Stops at the first cell
+ * inner loop; one that it leaves is tried as a long number before the run continues. Stops at the first cell
  * that is not a number, or after the run: at most at the last column, which the caller reads with its own
  * test for the end of the line. */
 static __attribute__((noinline)) struct csv_stop csv_take_numbers(const struct csv *h, int i, const char *p) {
@@ -668,7 +668,7 @@ static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span li
     m->absent = SVI_MISSING_MEAN;
     m->plain = true;
     for (int i = 0; i <= last; i++) {
-        /* A run of numbers in one go; it stops at a cell that the general path reads, then the loop goes on
+        /* A run of numbers in one go; it stops at a cell that the general path reads, then the loop continues
          * after it. */
         if (h->columns[i].numbers > 0) {
             const struct csv_stop stop = csv_take_numbers(h, i, p);
@@ -682,7 +682,7 @@ static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span li
          * construction. */
         if (h->columns[i].cell)
             m->plain = m->plain && h->columns[i].cell->kind == SVI_CELL_NUMBER;
-        /* Too few cells: the line ended before the last column. Too many: it goes on after it. */
+        /* Too few cells: the line ended before the last column. Too many: it continues after it. */
         if ((q == end) != (i == last))
             return csv_refuse_count(h, line, err);
         p = q + 1;

@@ -27,7 +27,7 @@ static inline bool svi_csv_is_blank(struct svi_span line, char delimiter) {
 const char *svi_csv_closing_quote(const char *p, const char *end);
 
 /* Cuts the cell that starts at `p`, without the blanks and quotes around it; doubled quotes stay. Returns the
- * separator after the cell or `end`. NULL: text follows the closing quote, or there is none; only then does
+ * separator after the cell or `end`. NULL: text follows the closing quote, or it is absent; only then does
  * the cell extend to `end`: its row continues on the next line. */
 const char *svi_csv_cut(const char *p, const char *end, char delimiter, struct svi_span *cell);
 

@@ -2,7 +2,7 @@
  *
  * Each entry owns its name in a separate block that never moves, so that events may point to it. A name can
  * be replaced (a category's value hands its feature to another value); the block of the former name is
- * returned to the caller, who can put it back when the row is refused.
+ * returned to the caller, which can put it back when the row is refused.
  *
  * The table uses open addressing with linear probing and at most half of its slots. Removal closes the gap by
  * moving up later entries of the same run instead of leaving tombstones, so names can be removed in any order

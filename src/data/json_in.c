@@ -317,7 +317,7 @@ static size_t json_in_encode(uint32_t character, char out[4]) {
     if (character < 0x80)
         return out[0] = (char)character, 1;
     size_t length = character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
-    /* From the last byte: six bits each, and the rest goes into the first byte after its length marker. */
+    /* From the last byte: six bits each, and the rest is put into the first byte after its length marker. */
     for (size_t i = length - 1; i > 0; i--, character >>= 6)
         out[i] = (char)(0x80 | (character & 0x3f));
     out[0] = (char)((0xf00 >> length) | character);

@@ -355,7 +355,7 @@ static svs_code refuse_keys(const struct svi_reader *r, svs_error *err) {
 }
 
 /* Begins the format with the current line, which is delivered again. The tests go from encodings, which would
- * make any format fail in a misleading way, to the look of the line; CSV takes whatever nothing else claims.
+ * make any format fail in a misleading way, to the first line; CSV takes whatever nothing else claims.
  */
 static svs_code reader_begin(svi_reader *r, svs_error *err) {
     const struct svi_span text = svi_trim(r->line);

@@ -81,7 +81,7 @@ enum svi_read svi_reader_row(svi_reader *r, struct svi_message *m, svs_error *er
 int64_t svi_reader_line(const svi_reader *r, const char **bytes, size_t *length);
 
 /* One line for people about the columns, complete from the first row on: label, time, features, what is not
- * used, and candidates for the label where there is none. NULL: nothing to report. */
+ * used, and candidates for the label where it is absent. NULL: nothing to report. */
 const char *svi_reader_note(const svi_reader *r);
 
 /* The columns that are not features, as svi_guess_unused. */

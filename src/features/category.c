@@ -214,7 +214,7 @@ int svi_category_feature(struct svi_schema *s, int column, const char *word, siz
         return -1;
     s->one_hot[feature] = 1;
     s->dirty = true;
-    /* From here on the feature is one of the values; the column has none of its own. */
+    /* From here on the feature is one of the values; the column itself has no feature. */
     c->value[c->now.values++] = feature;
     c->now.feature = -1;
     return feature;

@@ -11,7 +11,7 @@
 #define UNOWNED (-2) /* owner of a feature that no column has claimed yet */
 
 /* Adds the names of the features. In a mixed schema they are separate from the names of columns, of which
- * there are none yet. */
+ * they do not exist yet. */
 static svs_code model_schema_names(struct svi_schema *s, const char *const *features, int d, svs_error *err) {
     svs_error why = {0};
     for (int j = 0; j < d; j++) {

@@ -146,7 +146,7 @@ static bool schema_reserve(struct svi_schema *s, svs_error *err) {
     return svi_arrays_alloc(&schema_arrays, s, &most, err) == SVS_OK && s->columns;
 }
 
-/* Goes back to a plain shape. The count of changes must never repeat a value, or a cached list of columns
+/* Returns to a plain shape. The count of changes must never repeat a value, or a cached list of columns
  * would seem valid. */
 static void schema_forget_columns(struct svi_schema *s) {
     if (s->columns)

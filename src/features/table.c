@@ -182,8 +182,8 @@ static svs_code table_add_class(struct table_rows *t, svs_value y, int *index, s
     return SVS_OK;
 }
 
-/* Stores the label of the row as a class (`label`) or a number (`target`); the other one says that there is
- * none. */
+/* Stores the label of the row as a class (`label`) or a number (`target`); the other one marks it as
+ * absent. */
 static svs_code table_take_label(struct table_rows *t, struct svi_table *table, svs_value y, svs_error *err) {
     int *label = &t->label[t->n];
     t->target[t->n] = NAN;
@@ -378,7 +378,7 @@ static void table_take_zeros(struct table_rows *t) {
 }
 
 /* Replaces missing values by means, unless they are to stay NAN. A value that was missing in a column that
- * turned out to be a category is 0: none of its values. */
+ * turned out to be a category is 0: it has no value. */
 static svs_code table_fill_means(struct table_rows *t, struct svi_table *table, svs_error *err) {
     if (!t->by_mean || t->o->model || !table_takes_means(t))
         return SVS_OK;
@@ -933,7 +933,7 @@ void svi_table_clear(struct svi_table *table) {
     struct table_rows *t = table->owned;
     if (!t)
         return;
-    /* Whatever the table has come to own, at any point of reading. */
+    /* Whatever the table owns, at any point of reading. */
     void *const all[] = {t->start,   t->column, t->value,  t->dense,   t->label, t->target,
                          t->weight,  t->ts,     t->found,  t->classes, t->names, t->map,
                          t->carried, t->means,  t->sorted, t->moved};

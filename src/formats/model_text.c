@@ -331,7 +331,7 @@ static svs_code liblinear_weights(struct text *t, const struct liblinear *h, int
 }
 
 static svs_code liblinear_model(struct svi_machine *out, struct text *t, const struct liblinear *h) {
-    /* The solver's name tells the task. */
+    /* The solver's name gives the task. */
     const bool regress = strstr(h->solver, "SVR") != NULL, pairs = h->classes == 2 && !regress;
     /* Crammer and Singer write a column a class even for two classes. */
     const bool crammer = strcmp(h->solver, "MCSVM_CS") == 0;

@@ -198,7 +198,7 @@ struct novelty_parts {
     const uint8_t *features, *members, *schema; /* schema: NULL = absent */
     struct svi_doubles center, inverse;         /* body NULL: not scaled */
     char *text;                                 /* names as C strings, one after the other */
-    const char **name;                          /* NULL = there are none */
+    const char **name;                          /* NULL: they are absent */
 };
 
 #define PARTS struct novelty_parts

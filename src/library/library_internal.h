@@ -70,7 +70,7 @@ struct svs_stream {
  * SVS_NO_MEMORY. */
 svs_code svi_library_name(svs_stream *s, const char *const *names, int d, svs_error *err);
 
-/* Keeps the selected list of names as the first one, if there is none yet. Without memory nothing happens. */
+/* Keeps the selected list of names as the first one, if no list is kept yet. Without memory nothing happens. */
 void svi_library_adopt(svs_stream *s);
 
 /* Makes a message of a row whose names were selected. Nothing of it needs the row to stay, except its

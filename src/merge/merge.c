@@ -136,7 +136,7 @@ static enum svi_merge_taken part_compare(const struct svi_part *p, const struct 
 
 /* Two processes with one name cannot both count, and the samples of one would be missing without a word. A
  * process that started earlier has ended when the next one begins; so records of an earlier one that go on,
- * with numbers beyond all it had sent, are not late: it lives. And a later one that goes on behind the sums
+ * with numbers beyond all it had sent, are not late: it lives. And a later one that continues after the sums
  * that count is a second process, or the same one with an older state. */
 static void part_note_rival(struct svi_part *held, const struct svi_part *p) {
     const struct svi_sums *a = &p->record, *b = &held->record;

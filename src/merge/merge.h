@@ -42,7 +42,7 @@ struct svi_merge {
     double bytes; /* of the payloads that are held */
     struct svi_merge_counts counts;
     bool changed;                  /* since the last solution */
-    uint64_t version;              /* of the last model; 0: there is none */
+    uint64_t version;              /* of the last model; 0: no model */
     svs_model *model;              /* NULL: none, see `failure` */
     svs_error failure;             /* of the last solution; code SVS_OK: it succeeded */
     struct svi_bytes schema, next; /* of the model; of the one that is made */

@@ -1,7 +1,7 @@
 /* merge_solve.h: one model of all parts of a merge that can be joined.
  *
  * A solution is made from the records that are held and nothing else, in the order of the parts' names: so it
- * has the same bits whatever the order of arrival was, and however often records came, and a part that is
+ * has the same bits whatever the order of arrival was, and however often records arrived, and a part that is
  * dropped leaves the model of the others as if it had never been there.
  *
  * Parts that cannot be joined are left out, with the reason: of all parts that are not dropped, the largest

@@ -48,7 +48,7 @@ void svi_sums_clear(struct svi_sums *r); /* frees what the record owns */
 bool svi_sums_newer(uint64_t epoch, int64_t offset, uint64_t old_epoch, int64_t old_offset);
 
 /* FNV-1a over "TASK KIND ", and for dense rows the number d as text or, with names, the sum of the FNV-1a of
- * each name: equal for parts whose rows can be joined as far as these tell. Kinds of columns are not in it.
+ * each name: equal for parts whose rows can be joined as far as these show. Kinds of columns are not in it.
  */
 uint64_t svi_sums_schema_hash(const struct svi_sums *r);
 

@@ -2,7 +2,7 @@
  *
  * Each window has sums about its own center (learner/window_sums.h). Here they are moved to one center and
  * added in double double, so that joining costs no digits: what remains of error is the rounding in the sums
- * that came. */
+ * that arrived. */
 #ifndef SVI_UNION_SUMS_H
 #define SVI_UNION_SUMS_H
 

@@ -304,7 +304,7 @@ static void active_set_multiply(struct svi_active_set *h) {
         h->u[h->point[s]] = 1;
 }
 
-/* The idle point with the largest violation, -1 if there is none. */
+/* The idle point with the largest violation, -1 if no point violates. */
 static int active_set_worst_idle(const struct svi_active_set *h) {
     int worst = -1;
     for (int i = 0; i < h->count; i++)

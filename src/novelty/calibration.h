@@ -33,7 +33,7 @@
  * With fewer than 200 scores (svi_calibration_tail_early) the fit is to the upper half, at most 20 scores;
  * measured at 1e-2 and 1e-3 with 30 scores, 60 scores: |Student t| 0.09 0.01, 0.18 0.04; Pareto 0.26 0.06,
  * 0.31 0.16; lognormal 0.08 0.001, 0.17 0.02; exponential, |normal|, uniform, integers below 0.03 (mean over
- * 300 fits). A score of 8 normal deviations comes to 0.010 with 30 scores, 0.004 with 60, 0.001 with 199,
+ * 300 fits). A score of 8 normal deviations gets p 0.010 with 30 scores, 0.004 with 60, 0.001 with 199,
  * where ranks alone end at 0.032, 0.016, 0.005.
  *
  * It is an extrapolation. Nothing protects against scores whose upper tenth says nothing about what lies

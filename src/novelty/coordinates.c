@@ -68,7 +68,7 @@ void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t 
         spread = fmax(spread, least); /* never below `least` */
         if (c->category && c->category[j])
             spread = coordinates_of_category(column, known);
-        /* A spread that rounding of the center explains is none: dividing by it would only amplify noise. */
+        /* A spread that rounding of the center explains does not count: dividing by it would only amplify noise. */
         c->center[j] = svi_quantile(column, known, 0.5);
         c->inverse[j] = spread > 1e-12 * fabs(c->center[j]) && isfinite(1 / spread) ? 1 / spread : 1;
     }

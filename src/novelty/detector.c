@@ -1320,7 +1320,7 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
 
 /* ---- a column changes its feature */
 
-/* The coordinate that the majority of points share, by majority vote (Boyer and Moore 1981): if there is none
+/* The coordinate that the majority of points share, by majority vote (Boyer and Moore 1981): without one
  * the result is any value. 0 for polynomial kernels, where every other value is part of the products. */
 static double detector_common(const struct svi_detector *d, int column) {
     double common = 0;

@@ -7,7 +7,7 @@
  * exception: `confirm` samples in a row with p <= `clear` are not chance (normal samples do this once in
  * clear^-confirm). Calibration samples of such a run are held back until it ends; they count if the run was
  * shorter and are dropped otherwise. Without this rule a long disturbance would make the next similar one
- * look normal.
+ * appear normal.
  *
  * The active set (the pool) is shared by the members. A sample that may be learned and lies outside for some
  * member (m < 1 - theta) joins the pool, and every member's small problem is solved again. A point is removed

@@ -362,7 +362,7 @@ static void explain_shared(const struct explain_view *v, const svs_novelty_membe
     const int d = v->m->d;
     explain_weigh(v, e);
     for (int i = 0; i < e->count; i++) {
-        /* A weight covers the shared coordinates only, so it is scaled like the gap it came from. */
+        /* A weight covers the shared coordinates only, so it is scaled like the gap it is made of. */
         int shared = 0;
         for (int j = 0; j < d; j++)
             shared += !isnan(v->u[j] - explain_vector(v, e, i)[j]);

@@ -44,7 +44,7 @@
 #define SVI_RANGE_SHOWN     200  /* calibration rows, spread evenly, for the quantiles of a feature */
 
 /* Rows of d values: per feature the highest and second highest value, the lowest and second lowest, and the
- * lowest 5 % and highest 95 % quantile; infinite while there is none. */
+ * lowest 5 % and highest 95 % quantile; infinite before the first value. */
 enum { SVI_HIGH, SVI_HIGH_2, SVI_LOW, SVI_LOW_2, SVI_NORMAL_LOW, SVI_NORMAL_HIGH, SVI_EXTREMES };
 
 struct svi_extremes {

@@ -722,7 +722,7 @@ svs_code svi_calibrator_fit(const double *scores, const int32_t *label, int64_t 
             break;
         loss = now;
     }
-    /* Offsets belong to logits and are not rescaled; the slope goes back to the scores' own scale. */
+    /* Offsets belong to logits and are not rescaled; the slope returns to the scores' own scale. */
     calibrator_fit_center(&f);
     *a = f.a / scale;
     svi_free(work);

@@ -119,7 +119,7 @@ static inline void metrics_fetch_rank(const struct svi_auc *r, int bin) {
         __builtin_prefetch(r->count[bin], 1);
 }
 
-/* Ranks are scattered over some 100 kB, and counting one at once would wait for memory. A sample's rank is
+/* Ranks are scattered over about 100 kB, and counting one at once would wait for memory. A sample's rank is
  * therefore counted with the next sample; meanwhile its bins, and those of the sample that leaves next, are
  * prefetched. Called before the ring advances. old: the sample that leaves, NULL: none. */
 static inline void metrics_exchange_ranks(svi_metrics *m, int bin, int truth, const struct outcome *old) {
@@ -349,7 +349,7 @@ static double metrics_kappa(const struct counts *c, int classes) {
     return metrics_beyond_chance((double)c->hits / n, agreement);
 }
 
-/* The mean F1 over classes that occurred as label or prediction; 0 / 0 = NAN while there is none. */
+/* The mean F1 over classes that occurred as label or prediction; 0 / 0 = NAN before the first. */
 static double metrics_macro_f1(const struct counts *c, int classes) {
     double sum = 0;
     int met = 0;

@@ -143,7 +143,7 @@ int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learn
 void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,
                                  int class_count, int label);
 
-/* The present law from m's scores to probabilities; a = 0: there is none. Valid until the next sample. */
+/* The present law from m's scores to probabilities; a = 0: no law. Valid until the next sample. */
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m);
 
 /* Fills the figures of metrics.h, then those of reliability.h, whose logloss takes its place among the

@@ -131,7 +131,7 @@ static void alfpgm_carry_over(struct alfpgm *s) {
 }
 
 /* Second order: the partner with which the objective falls most (b^2 / a, the decrease along the pair),
- * among the first MAX_PARTNERS unused ones below q_i. With fewer candidates than some 50 the method can
+ * among the first MAX_PARTNERS unused ones below q_i. With fewer candidates than about 50 the method can
  * stall. */
 static int64_t alfpgm_partner(const struct alfpgm *s, int64_t i, const double *row) {
     double best = 0;
@@ -227,7 +227,7 @@ static void alfpgm_wake(struct alfpgm *s) {
 static void alfpgm_rebuild(struct alfpgm *s) {
     struct svi_work *w = s->w;
     const double *y = w->problem->y;
-    double *coef = s->work; /* room for n */
+    double *coef = s->work; /* capacity: n */
     for (int64_t i = 0; i < s->n; i++)
         coef[i] = y[i] * w->alpha[i];
     svi_kernel_rows_product(&s->k, coef, s->g);

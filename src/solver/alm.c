@@ -51,7 +51,7 @@ struct alm {
     double *scratch; /* for the certificate */
 };
 
-/* Takes room in a->pool, which the caller frees. */
+/* Takes memory in a->pool, which the caller frees. */
 static svs_code alm_reserve(struct alm *a, struct svi_work *w, svs_error *err) {
     a->w = w;
     a->mu = w->mu = w->o->mu > 0 ? w->o->mu : (0.3 + 0.7 * (w->problem->p - 1)) * w->problem->C;

@@ -142,7 +142,7 @@ static void dcd_unshrink(struct dcd *s) {
     s->low = -INFINITY;
 }
 
-/* Passes until the gap is met. `small`: the range of projected gradients at which the gap is worth a look,
+/* Passes until the gap is met. `small`: the range of projected gradients at which the gap is worth a check,
  * halved each time in vain. */
 static void dcd_descend(struct dcd *s) {
     struct svi_work *w = s->w;

@@ -1,7 +1,7 @@
 /* The small problem of alfpgm in two ways (fpgm.h): the augmented Lagrangian with projected gradient steps,
  * and Newton steps on a face, the set of variables that are inside their box. svi_fpgm_solve takes a few of
  * the former, which show roughly which variables are at a bound, then tries the face from there; where the
- * face fails the projected gradient goes on. Invariant of both: s->a stays inside its box.
+ * face fails the projected gradient continues. Invariant of both: s->a stays inside its box.
  *
  * To read: svi_fpgm_solve at the end, fpgm_descend, face_solve. */
 #include "solver/fpgm.h"
@@ -166,7 +166,7 @@ static double face_allowed(const struct svi_fpgm *s, int i, double p) {
     return p > 0 && s->a[i] + p > s->upper[i] ? (s->upper[i] - s->a[i]) / p : 1;
 }
 
-/* Goes along p to the first bound; variables that are stopped there leave the face. True: all the way. */
+/* Moves along p to the first bound; variables that are stopped there leave the face. True: all the way. */
 static bool face_advance(struct face *f) {
     struct svi_fpgm *s = f->s;
     double t = 1;

@@ -1,5 +1,5 @@
 /* kernel_rows.h: rows of the kernel matrix, several at a time, kept in a cache of a given size (least
- * recently used goes first).
+ * recently used is evicted first).
  *
  * A row costs O(n d) or O(stored entries) and n kernel values. Sixteen rows are computed at once, tile by
  * tile, so that products stay in the first-level cache: dense rows by GEMM with stored |x|^2, sparse ones

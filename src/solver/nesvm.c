@@ -8,7 +8,7 @@
  *
  * Step lengths come from L = 1 (or 1/mu) + (1/mu) lambda_max(X' diag(c_i/|x_i|_inf) X) by power iteration,
  * which comes from below: 1.1 of it. The bounds of the paper (Eqs. 48, 52) are looser by up to n. c_i u_i are
- * dual variables, so every look gives a gap. With a kernel (small n) v holds s_i = y_i alpha_i, f = K s and
+ * dual variables, so every check gives a gap. With a kernel (small n) v holds s_i = y_i alpha_i, f = K s and
  * the penalty is s'K s / 2 (section II-C, repaired). */
 
 /* To read: nesvm_homotopy, nesvm_round_of_steps, nesvm_gradient; nesvm_forward and nesvm_backward are X and
@@ -180,7 +180,7 @@ static void nesvm_certify_kernel(struct nesvm *s, struct svi_certificate *out) {
     out->gap = out->objective - out->dual;
 }
 
-/* A look: keeps the point with the smallest gap so far, with the dual variables of this moment. True: the
+/* A check: keeps the point with the smallest gap so far, with the dual variables of this moment. True: the
  * gap meets the tolerance. */
 static bool nesvm_look(struct nesvm *s, double *gap) {
     struct svi_work *w = s->w;

@@ -385,7 +385,7 @@ svs_code svi_newton(struct svi_work *w, const struct svi_newton_plan *plan, stru
         code = newton_rounds(&s, plan->tol, err);
     }
     *end = (struct svi_newton_end){.reached = s.reached};
-    /* Whatever ended it, v is the best point that was seen, and `share` tells the next call how much of the
+    /* Whatever ended it, v is the best point that was seen, and `share` shows the next call how much of the
      * multipliers' room is in use. */
     if (s.best_gap < INFINITY) {
         double sum = 0, cost = 0;

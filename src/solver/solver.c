@@ -238,7 +238,7 @@ static svs_code solver_reserve(struct svi_work *w, svs_error *err) {
     return SVS_OK;
 }
 
-/* Objective and gap by the frame's own hand: a method may believe what it likes. `proven`: it has ended with
+/* Objective and gap as the frame computes them: a method may believe what it likes. `proven`: it has ended with
  * this very certificate. */
 static svs_code solver_certify(struct svi_work *w, svs_error *err) {
     struct svi_certificate best = {.objective = w->objective, .dual = w->dual};

@@ -253,7 +253,7 @@ static void boost_rounds(struct boost_fit *f) {
     f->first[f->trees] = f->count;
 }
 
-/* The forest in units whose sums fit 31 bits with room for rounding. */
+/* The forest in units whose sums fit 31 bits with a margin for rounding. */
 static svs_code boost_finish(struct boost_fit *f, struct svi_forest *out, svs_error *err) {
     struct svi_forest made;
     double largest = 0;
@@ -312,7 +312,7 @@ svs_code svi_boost_fit(const struct svi_boost_options *o, const struct svi_boost
 
 int64_t svi_boost_cost(const struct svi_boost_options *o, int64_t rows, int d) {
     /* Children that are counted hold half of their parents' rows at most: log2(leaves) / 2 passes after the
-     * root. Each of two leaves a split is scanned once, and binning a value costs some ten updates. */
+     * root. Each of two leaves a split is scanned once, and binning a value costs about ten updates. */
     double passes = 1;
     for (int leaves = o->leaves; leaves > 1; leaves /= 2)
         passes += 0.5;

@@ -43,7 +43,7 @@ struct svi_boost_options {
     double min_rows;    /* least rows of a leaf, counted as H_leaf / H of its parent x rows of the parent */
 };
 
-/* Rows in a ring: row i of `count` is at index (first + i) mod capacity. They belong to the caller, who
+/* Rows in a ring: row i of `count` is at index (first + i) mod capacity. They belong to the caller, which
  * leaves them alone during the fit. Left out: rows with live 0, with a label outside of 0 to classes - 1, a
  * target that is not finite, or a weight that is not finite and above 0. */
 struct svi_boost_rows {

@@ -29,7 +29,7 @@ struct svi_boost_slopes {
 struct svi_boost_scan {
     double g, h, ridge, least_h; /* of the leaf; of a side */
     double gain;                 /* in: what must be exceeded; out: the largest gain that exceeds it */
-    int bin;                     /* out: unchanged when there is none */
+    int bin;                     /* out: unchanged without a split */
 };
 
 struct svi_boost_loops {
