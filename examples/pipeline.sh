@@ -166,7 +166,7 @@ In five lines:
   $rows days arrived one by one. Each was predicted first, then learned.
   "The same as yesterday" was right on $yesterday % of the days.
   One linear model, --method alsvm, was right on $linear %.
-  The default learner was right on $default %: $fewer % fewer errors than the first.
+  The default learner was right on $default %: $fewer % fewer errors than yesterday's.
   With a budget of one alert a year it found $spells unusual spells and this fault.
 
 Try next:
