@@ -30,7 +30,7 @@ static double seconds(void) {
 }
 
 /* What became of samples; the outbox continues by itself. */
-static void tell(void *user, const svs_outbox_event *e) {
+static void notify(void *user, const svs_outbox_event *e) {
     (void)user;
     if (e->kind == SVS_OUTBOX_REFUSED)
         fprintf(stderr, "producer: sample %lld is refused: %s (%s)\n", (long long)e->first, e->reason,
@@ -132,7 +132,7 @@ int main(int argc, char **argv) {
     svs_outbox_defaults(&o);
     o.src = argc > 3 ? argv[3] : "spiral";
     o.release = SVS_OUTBOX_SAFEST;
-    o.tell = tell;
+    o.notify = notify;
     svs_outbox *box = svs_outbox_new(&o, &err);
     void *context = zmq_ctx_new(), *dealer = zmq_socket(context, ZMQ_DEALER);
     int status = 1, none = 0;

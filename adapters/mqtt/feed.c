@@ -60,7 +60,7 @@ int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c, 
     box.window = (int)fmin(WINDOW, (double)o->buffer - 1);
     box.timeout = PATIENCE;
     box.pause_max = PAUSE_MAX;
-    box.tell = mqtt_feed_receive;
+    box.notify = mqtt_feed_receive;
     box.user = f;
     if (link_open(&f->link, o->in, &o->identity, &box, o->no_ack ? LINGER_MS : 0, &err) == SVS_OK)
         return 0;

@@ -27,11 +27,11 @@
  *
  *  - removal of any held sample by id, and late labels, joined by id;
  *
- *  - a guard against rounding: P and w are rebuilt from the window at fixed sample numbers (8, 16, 32 ... up
- *    to the window, then every 4 windows; balanced classes: see svs_class_rule), and at once when the energy
- *    of the window drops 100-fold (of an unscaled feature: when that costs more than 3 digits) or a pivot
- *    fails. When a removal or the condition of the data costs P digits, w is refined by the residual of the
- *    held rows.
+ *  - a guard against rounding: P and w are rebuilt from the window at fixed sample numbers: 8, 16, 32 ... up
+ *    to the window, then every 4 windows (balanced classes: see svs_class_rule). They are rebuilt at once
+ * when a pivot fails, or when the energy of the window drops 100-fold (of an unscaled feature: when that
+ * costs more than 3 digits). When a removal or the condition of the data costs P digits, w is refined by the
+ * residual of the held rows.
  *
  * Held samples are stored once, as raw rows. The options bound the memory: see svs_learner_memory. A step
  * allocates only when a new feature, class or waiting sample needs more capacity. Results depend on the calls
@@ -57,8 +57,10 @@ typedef enum svs_scale { SVS_SCALE_NONE = 0, SVS_SCALE_STANDARD } svs_scale;
  * class. The held f_i are part of the state: a sample is removed with the factor with which it was learned,
  * and at any moment the model equals a fresh solve with the held c_i.
  *
- *  - alike: f_i = 1;
- *  - given: f_i is the weight given for its label, 1 for other labels;
+ *  - alike: f_i = 1.
+ *
+ *  - given: f_i is the weight given for its label, 1 for other labels.
+ *
  *  - balanced: f_i = n / (K n_k) with n held labelled samples, n_k of them of the sample's class, and K
  * classes with held samples. f_i is set when the label arrives. The counts then include the sample itself and
  * those that leave by time in the same call, but not the one that it replaces in a full window. With a
@@ -162,9 +164,9 @@ SVS_API int svs_learner_dimension(const svs_learner *l); /* d, without the bias 
  * at the end that had no value yet. */
 SVS_API void svs_learner_unscaled(svs_learner *l, int feature);
 
-/* Processes one sample at time `time` (seconds, never decreasing; used for window_seconds and labels_ttl
- * only): scores it, learns it if it has a label, else lets it wait for one if it has an id, and removes the
- * samples that leave the window. Failures, which change nothing: SVS_WRONG_DIMENSION, SVS_BAD_LABEL,
+/* Processes one sample: scores it, learns it if it has a label, and removes the samples that leave the
+ * window. Without a label it waits for one if it has an id. `time`: seconds, never decreasing; used for
+ * window_seconds and labels_ttl only. Failures, which change nothing: SVS_WRONG_DIMENSION, SVS_BAD_LABEL,
  * SVS_BAD_WEIGHT (also when weight times class factor is 0 or above 1e100), SVS_BAD_ID, SVS_NOT_FINITE,
  * SVS_TOO_LARGE, SVS_LIMIT (too many classes), SVS_NO_MEMORY. */
 SVS_API svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_step *out,
@@ -176,7 +178,7 @@ SVS_API svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, do
                                    svs_error *err);
 
 /* Removes every held or waiting sample of that id, exactly. *count (may be NULL): the number removed.
- * SVS_UNKNOWN_ID when there is none. */
+ * SVS_UNKNOWN_ID: no sample has that id. */
 SVS_API svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, int *count, svs_error *err);
 
 /* Drops model, window and waiting samples; options, classes and features stay. Version and counters continue.
@@ -184,11 +186,11 @@ SVS_API svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, i
 SVS_API void svs_learner_reset(svs_learner *l);
 
 /* Changes options: C, window, window_seconds, forget, scale, rule, labels_ttl, labels_max. The model is
- * rebuilt from the held samples. It equals, bit for bit, that of a new learner with these options, the same
- * features (the same ones unscaled) and the same classes in their order, after it was given the held labelled
- * samples in their order, with their times, ids and weights. So a smaller window keeps the newest samples,
- * and a larger one fills up as samples arrive. Waiting samples keep waiting, with their scores; of more than
- * labels_max the newest. Version and counters continue.
+ * rebuilt from the held samples. It equals, bit for bit, that of a new learner that was given the held
+ * labelled samples in their order, with their times, ids and weights. The new learner has these options, the
+ * same features (the same ones unscaled) and the same classes in their order. So a smaller window keeps the
+ * newest samples, and a larger one fills up as samples arrive. Waiting samples keep waiting, with their
+ * scores. If there are more than labels_max, the newest stay. Version and counters continue.
  *
  * Window 0 holds no samples: after a change from a window to 0, all held samples are learned and stay for
  * good. With window 0 only C and scale can change, exactly, because the sums suffice for these; other options
@@ -243,12 +245,12 @@ typedef struct svs_tuning {
     int64_t skipped;          /* held samples not counted, as they determine their own score: 1 - h < 1e-9 */
 } svs_tuning;
 
-/* Rates C by leaving out each held sample, for C = 2^-10, 2^-8 ... 2^10 and the current one: in closed form,
- * e_i / (1 - h_i) with the residual e_i and the leverage h_i of the model of all samples (Allen 1974). That
- * equals fresh solves without the sample, with the current standardisation and ridge. Changes nothing; needs
- * about 4 D^2 + 64 (2 D + 12 K) + 24 K D values while it runs, D = d + 1, and costs O(D^3 + n D (D + 12 K)).
- * SVS_UNAVAILABLE: window 0, falsvm, fewer than two samples held; SVS_NUMERIC; SVS_NO_MEMORY; SVS_LIMIT (d of
- * 30,000 or more). */
+/* Rates C by leaving out each held sample, for C = 2^-10, 2^-8 ... 2^10 and the current one. The error is
+ * e_i / (1 - h_i) in closed form, with the residual e_i and the leverage h_i of the model of all samples
+ * (Allen 1974). It equals fresh solves without the sample, with the current standardisation and ridge.
+ * Changes nothing; needs about 4 D^2 + 64 (2 D + 12 K) + 24 K D values while it runs, D = d + 1, and costs
+ * O(D^3 + n D (D + 12 K)). SVS_UNAVAILABLE: window 0, falsvm, fewer than two samples held; SVS_NUMERIC;
+ * SVS_NO_MEMORY; SVS_LIMIT (d of 30,000 or more). */
 SVS_API svs_code svs_learner_tune(svs_learner *l, svs_tuning *out, svs_error *err);
 
 /* An upper bound in bytes of the memory of a learner with these options, d features and `classes` classes. */

@@ -81,9 +81,9 @@ SVS_API svs_model *svs_model_decode(const void *payload, size_t length, svs_erro
 SVS_API void svs_model_free(svs_model **m);
 
 /* Writes the model as one line of JSON (W an array of rows, b a number for one row), or as a LIBLINEAR model
- * file (bias 1; labels of two classes in LIBLINEAR's order, the positive one first; regression as
- * L2R_L2LOSS_SVR). SVS_IO, SVS_NO_MEMORY; SVS_UNAVAILABLE when LIBLINEAR's format cannot hold the model
- * (labels that are not 32-bit integers, no class known yet). */
+ * file. A LIBLINEAR file has bias 1. The labels of two classes are in LIBLINEAR's order, the positive one
+ * first, and a regression is L2R_L2LOSS_SVR. SVS_IO, SVS_NO_MEMORY; SVS_UNAVAILABLE when LIBLINEAR's format
+ * cannot hold the model (labels that are not 32-bit integers, no class known yet). */
 SVS_API svs_code svs_model_write_json(const svs_model *m, FILE *to, svs_error *err);
 SVS_API svs_code svs_model_write_liblinear(const svs_model *m, FILE *to, svs_error *err);
 

@@ -6,9 +6,9 @@
  *
  *     min 1/2 |w|^2 - rho   subject to   w'phi(x_i) >= rho, i in A
  *
- * membership m(x) = w'phi(x) / rho = sum_i z_i k(x_i, x): at least 1 inside, falling to 0 far away. novelty =
- * 1 - m, higher = more novel. surprise = -log m also orders samples so far away that novelty is 1 to the last
- * digit. A sample is outside the model when m < 1 - theta.
+ * The membership m(x) = w'phi(x) / rho = sum_i z_i k(x_i, x) is at least 1 inside and falls to 0 far away.
+ * The novelty is 1 - m: higher is more novel. The surprise, -log m, also orders samples so far away that
+ * their novelty is 1 to the last digit. A sample is outside the model when m < 1 - theta.
  *
  * With several values of gamma (SVS_GAMMA_AUTO) each has such a model, a member: m is then the weighted
  * geometric mean of the members' memberships (weights sum to 1), surprise the weighted mean of their
@@ -92,9 +92,9 @@ typedef struct svs_novelty_model {
     int lags;         /* samples joined to a row, the newest first, each of d / lags values; 0 and 1 = one */
     bool differences; /* the newest sample is followed by differences of neighbours, not by older samples */
     int stride;       /* d rounded up to a multiple of 8 */
-    /* Coordinates: 3 asinh(u/3), plus the excess of |u| over 8; u = (x - center) inverse. center is the
-     * median of the given rows, 1/inverse the distance of their 5 % and 95 % quantiles over 3.29 (for a
-     * normal distribution: its deviation). x itself when both are NULL. d values each. */
+    /* Coordinates: 3 asinh(u/3), plus the excess of |u| over 8, where u = (x - center) inverse. The center is
+     * the median of the given rows. 1/inverse is the distance of their 5 % and 95 % quantiles over 3.29,
+     * which is the deviation of a normal distribution. x itself when both are NULL. d values each. */
     const double *center, *inverse;
     const char *const *features; /* d names, or NULL */
     svs_novelty_kernel kernel;

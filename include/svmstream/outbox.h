@@ -12,9 +12,9 @@
  *     zmq_poll(for replies, up to svs_outbox_wait(box, now))
  *     svs_outbox_reply(box, reply, length, now, &err)  for each reply
  *
- * Requirements: one DEALER socket for the whole life of the outbox (it reconnects by itself, and delivers
- * nothing of a later connection before everything of an earlier one), with the ZMQ_IMMEDIATE default (0), and
- * no other producer with the same `src` at the same time.
+ * Requirements: one DEALER socket for the whole life of the outbox, with the ZMQ_IMMEDIATE default (0), and
+ * no other producer with the same `src` at the same time. The socket reconnects by itself, and delivers
+ * nothing of a later connection before everything of an earlier one.
  *
  * Guarantees while the outbox lives: a process takes every sample in order, once in the life of that process
  * and of its kept state. No unreleased sample is lost, whichever side fails. A sample that was taken is never
@@ -24,7 +24,7 @@
  * or power failed before its journal was forced to disk. Samples still kept are sent again, with new numbers
  * where the old ones no longer fit; released ones are lost (SVS_OUTBOX_RESTARTED reports which, and why).
  * `release` helps against the second reason: samples are kept until they are on disk. A producer that can
- * read its samples again sets `replay`: numbers then never change, and svs_outbox_wanted goes back to the
+ * read its samples again sets `replay`: numbers then never change, and svs_outbox_wanted returns to the
  * samples that the process lacks.
  *
  * A process may forget a producer that is silent for long (its setting sources.idle). While that process
@@ -103,7 +103,7 @@ typedef struct svs_outbox_options {
     double pause;    /* seconds of the first pause after a temporary refusal, default 0.05; doubled up to */
     double pause_max; /* this, default 2; also the pause between questions about the disk */
     /* Called with the fate of samples; may be NULL. It must not call the outbox except svs_outbox_status. */
-    void (*tell)(void *user, const svs_outbox_event *event);
+    void (*notify)(void *user, const svs_outbox_event *event);
     void *user;
     /* NULL (the default): scores are not asked for. Else each message asks for them, and this is called
      * during svs_outbox_reply with the score of each sample that was taken: a msgpack map with the keys of a

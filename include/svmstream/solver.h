@@ -11,12 +11,15 @@
  * For nonlinear kernels the same in the kernel's feature space. Objectives always follow the paper's formula,
  * so figures of different solvers can be compared.
  *
- * Duality, hinge with R = SVS_L2: for any dual variables alpha with 0 <= alpha_i (<= C cost_i when p = 1;
- * sum_i y_i alpha_i = 0 when the bias is free), with u = sum_i y_i alpha_i x_i and s_i = (alpha_i / (p C
- * cost_i))^(1/(p-1)) (0 for p = 1), D(alpha) = sum_i alpha_i (1 - (1 - 1/p) s_i) - |u|^2/2  <=  optimum  <=
- * objective, so gap = objective - D(alpha) bounds the distance of a solution from the optimum. At the optimum
- * w = u and alpha_i = C cost_i p (1 - y_i f_i)_+^(p-1) for p > 1. With the squared loss alpha_i = 2 C cost_i
- * (1 - y_i f_i), of either sign.
+ * Duality, hinge with R = SVS_L2. Dual variables are alpha_i >= 0, with alpha_i <= C cost_i when p = 1, and
+ * sum_i y_i alpha_i = 0 when the bias is free. Let
+ *
+ *     u = sum_i y_i alpha_i x_i,   s_i = (alpha_i / (p C cost_i))^(1/(p-1)) (0 for p = 1)
+ *     D(alpha) = sum_i alpha_i (1 - (1 - 1/p) s_i) - |u|^2/2
+ *
+ * Then D(alpha) <= optimum <= objective, so gap = objective - D(alpha) bounds the distance of a solution from
+ * the optimum. At the optimum w = u and alpha_i = C cost_i p (1 - y_i f_i)_+^(p-1) for p > 1. With the
+ * squared loss alpha_i = 2 C cost_i (1 - y_i f_i), of either sign.
  *
  * Stopping: gap <= tol * objective. The test uses the current point only, never the first one, so a good
  * start stops sooner. Since the final objective never exceeds objective(0) = C sum cost_i, it is also

@@ -1,10 +1,10 @@
 /* stream.h: a whole stream of the program inside another program: rows in; predictions, evidence of novelty
  * and alerts out.
  *
- * It is what `svmstream run` and `svmstream eval` keep for a stream, without sockets and files: the columns
- * of raw rows and their features, the learner (setting `method`), probabilities, decisions by price,
- * intervals, quality figures and alarm, novelty with p-values, detectors, rules and the budget of alerts. For
- * the same rows, settings and times each result equals that of the program, bit for bit.
+ * It is what `svmstream run` and `svmstream eval` keep for a stream, without sockets and files. It holds the
+ * columns of raw rows and their features, the learner (setting `method`), probabilities, decisions by price,
+ * intervals, quality figures and alarm. It also holds novelty with p-values, detectors, rules and the budget
+ * of alerts. For the same rows, settings and times each result equals that of the program, bit for bit.
  *
  *     svs_stream *s = svs_auto_new(NULL, 0, &err);
  *     svs_row row = {.x = x, .d = 8, .y = svs_str("rain")};
@@ -14,11 +14,15 @@
  *     svs_stream_free(&s);
  *
  * auto.h and monitor.h make streams with settings that suit a purpose. Use one stream from one thread at a
- * time, and different streams from any threads. Three properties belong to the process: the number of threads
- * of OpenBLAS, which svs_stream_new sets (1, unless the setting `threads` is higher); the kernels that
- * OpenBLAS selects for the processor, on which its sums depend (the program asks for its AVX-512 kernels);
- * and TZ, which the setting `zone` sets if it is a name such as Europe/Berlin: use streams with such zones
- * from one thread.
+ * time, and different streams from any threads. Three properties belong to the process:
+ *
+ *  - The number of threads of OpenBLAS. svs_stream_new sets it to 1, unless the setting `threads` is higher.
+ *
+ *  - The kernels that OpenBLAS selects for the processor, on which its sums depend. The program asks for its
+ *    AVX-512 kernels.
+ *
+ *  - TZ. The setting `zone` sets it if it is a name such as Europe/Berlin. Use streams with such zones from
+ * one thread.
  *
  * A stream with method auto, or with `threads` other than 1, has threads. After fork() the child must not use
  * or free a stream of its parent: save it before and load it there.
@@ -139,7 +143,9 @@ SVS_API void svs_stream_free(svs_stream **s);
 /* Predicts the row, assesses its novelty and then learns it, if it has a label. *out (may be NULL) is filled
  * in. The arrival time of the row is that of the machine's clock; if alert.interval was set, a row
  * without ts counts as that many seconds after the one before it. A refusal is counted (figure `refused`),
- * and with keys it is a use of its key; it changes nothing else: SVS_MISSING_X, SVS_NOT_FINITE,
+ * and with keys it is a use of its key. It changes nothing else.
+ *
+ * Codes: SVS_MISSING_X, SVS_NOT_FINITE,
  * SVS_WRONG_DIMENSION, SVS_WRONG_KIND (rows with names in a stream without, or the reverse), SVS_WRONG_TYPE
  * (a word in a column of numbers), SVS_BAD_COLUMN, SVS_DUPLICATE_KEY, SVS_MISSING_VALUE (the setting missing
  * refuses), SVS_BAD_LABEL, SVS_BAD_WEIGHT, SVS_BAD_ID, SVS_BAD_KEY, SVS_TS_AHEAD, SVS_OUTLIER, SVS_TOO_LARGE,
@@ -190,9 +196,9 @@ typedef struct svs_block {
     const double *weight;   /* n, >= 0; a row of weight 0 is passed over */
     const double *ts;       /* n, seconds since 1970, NAN = none */
     const svs_value *ids;   /* n */
-    int64_t first, most;    /* only rows first to first + most - 1 are learned or scored; most 0 = to the
+    int64_t first, count;   /* only rows first to first + count - 1 are learned or scored; count 0 = to the
                                last. A caller with other work between the parts of a long block begins with
-                               first 0, which checks all n, and goes on at *row with the same block */
+                               first 0, which checks all n, and continues at *row with the same block */
 } svs_block;
 
 /* Where the results of a block go. Members that are NULL are not wanted. A row without the result has -1 or

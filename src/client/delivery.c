@@ -158,7 +158,7 @@ static svs_code delivery_turn(struct delivery *d, double seconds, int fd, bool *
 /* ---- the calls */
 
 svs_code delivery_open(struct delivery *d, svs_outbox_options *o, svs_error *err) {
-    o->tell = delivery_receive;
+    o->notify = delivery_receive;
     o->user = d;
     d->later.code = SVS_OK;
     d->curve = d->identity->on;

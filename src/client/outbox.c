@@ -444,8 +444,8 @@ void svi_outbox_give_up(svs_outbox *b, int64_t place, const char *code, const ch
     struct svi_kept *k = svi_outbox_store_at(&b->store, place);
     const int64_t at = b->first + place;
     char key[SVS_KEY_MAX + 1];
-    if (!k->stub && b->o.tell)
-        b->o.tell(b->o.user, &(svs_outbox_event){SVS_OUTBOX_REFUSED, at, at, 1, code, reason, 0,
+    if (!k->stub && b->o.notify)
+        b->o.notify(b->o.user, &(svs_outbox_event){SVS_OUTBOX_REFUSED, at, at, 1, code, reason, 0,
                                                  svi_outbox_key(b, place, key)});
     /* The mark also keeps it from being reported twice. */
     k->stub = true;

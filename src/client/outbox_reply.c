@@ -22,8 +22,8 @@
 /* settling samples */
 
 static void outbox_answer_notify(svs_outbox *b, const svs_outbox_event *e) {
-    if (b->o.tell)
-        b->o.tell(b->o.user, e);
+    if (b->o.notify)
+        b->o.notify(b->o.user, e);
 }
 
 /* Number of stubs among the stored samples from .. to - 1. */

@@ -48,8 +48,8 @@ static svs_code library_check_form(svs_stream *s, const svs_block *b, const svs_
                                    svs_error *err) {
     if (b->n < 0 || b->stride < b->d)
         return svi_fail(err, SVS_INVALID, "a block has n >= 0 rows at a stride of at least d values");
-    if (b->first < 0 || b->first > b->n || b->most < 0)
-        return svi_fail(err, SVS_INVALID, "the part of a block begins at 0 to n, with most >= 0 rows");
+    if (b->first < 0 || b->first > b->n || b->count < 0)
+        return svi_fail(err, SVS_INVALID, "the part of a block begins at 0 to n, with count >= 0 rows");
     if (b->words && !b->names)
         return svi_fail(err, SVS_INVALID, "words need the names of their columns");
     if (b->n > 0 && !b->x == !b->x32)
@@ -87,7 +87,7 @@ static svs_code library_begin_block(svs_stream *s, const svs_block *b, const svs
 
 /* The row after the last one of the part. */
 static int64_t library_block_end(const svs_block *b) {
-    return b->most > 0 && b->most < b->n - b->first ? b->first + b->most : b->n;
+    return b->count > 0 && b->count < b->n - b->first ? b->first + b->count : b->n;
 }
 
 static svs_code library_learn_rows(svs_stream *s, const svs_block *b, int64_t *row, svs_error *err) {

@@ -5,7 +5,7 @@
 
 #include "client/outbox_internal.h"
 
-static void tell(void *user, const svs_outbox_event *e) {
+static void notify(void *user, const svs_outbox_event *e) {
     svs_outbox *box = *(svs_outbox **)user;
     svs_outbox_figures f;
     must(e->code && e->reason && e->count >= 0 && e->wait >= 0);
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const unsigned how = (unsigned)input_take(&in, 1);
     svs_outbox_defaults(&o);
     o.src = "fuzz";
-    o.tell = tell;
+    o.notify = notify;
     o.user = &box;
     o.replay = how & 1;
     o.batch = how & 2 ? 3 : 1;

@@ -201,7 +201,7 @@ static void random_walk(uint64_t seed) {
     o.window = 1 + (int)below(&w, 50);
     o.timeout = 1;
     begin(&w.b, o);
-    w.b.box->o.tell = on_event;
+    w.b.box->o.notify = on_event;
     w.b.box->o.user = &w;
     w.b.r.keeps = keeps;
     w.b.r.level = keeps && (o.release == SVS_OUTBOX_DURABLE || below(&w, 3)) ? "at-least-once" : NULL;

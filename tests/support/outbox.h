@@ -49,7 +49,7 @@ static inline void begin(struct bench *b, svs_outbox_options o) {
     b->r.credit = 1000;
     b->r.last = -1;
     o.src = o.src ? o.src : "plant";
-    o.tell = hark;
+    o.notify = hark;
     o.user = b;
     b->box = svs_outbox_new(&o, &err);
     assert_non_null(b->box);

@@ -1075,7 +1075,7 @@ static void test_scores(void **unused) {
         o.score = take_score;
         begin(&b, o);
         b.box->o.user = &scored;
-        b.box->o.tell = NULL;
+        b.box->o.notify = NULL;
         assert_int_equal(svs_outbox_put(b.box, own, sizeof own, NULL), SVS_DUPLICATE_KEY);
         speaker_open(&s, NULL);
         put_numbered(&b, 0, 100);

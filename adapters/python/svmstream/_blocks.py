@@ -119,7 +119,7 @@ class Blocks(Single):
         most = PART
         while True:
             begun = time.monotonic()
-            block.most = most
+            block.count = most
             code = call(self._handle, block, results, row, self._err)
             if code or row[0] >= block.n:
                 return int(code)

@@ -68,7 +68,7 @@ class Outbox:
         self._user = ffi.new("struct svpy_outbox_user *", (self._handle, -1))
         options.user = self._user
         options.window = 1_000_000  # the process's credit decides
-        options.tell = lib.svpy_outbox_event
+        options.notify = lib.svpy_outbox_event
         options.score = ffi.addressof(lib, "svpy_outbox_score")
         self._err = Error()
         self._box = lib.svs_outbox_new(options, self._err)
