@@ -1,5 +1,5 @@
 /* adapter_log.h: lines of an adapter on standard error, each beginning with the program's name, and memory
- * that must be there. Text that came over the network is escaped by the caller. */
+ * that must be there. Text that arrived over the network is escaped by the caller. */
 #ifndef ADAPTER_LOG_H
 #define ADAPTER_LOG_H
 

@@ -41,7 +41,7 @@ struct feed_entries_options {
     bool quiet;   /* no line on how the columns were understood */
     /* Takes an entry of `count` samples; the bytes are valid during the call. A failure ends the feed. */
     svs_code (*entry)(void *user, int partition, const void *bytes, size_t size, int count, svs_error *err);
-    /* Called while a pipe has no rows, some ten times a second; may be NULL. False: the feed ends. */
+    /* Called while a pipe has no rows, about ten times a second; may be NULL. False: the feed ends. */
     bool (*idle)(void *user);
     void (*log)(void *user, const char *text); /* a line for a person, without a newline */
     void *user;

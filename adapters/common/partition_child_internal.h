@@ -18,9 +18,9 @@ enum partition_phase {
     PHASE_IMPORT, /* `svmstream state import` fills the folder from a checkpoint */
     PHASE_START,  /* the process runs, and has not answered a hello */
     PHASE_LIVE,   /* entries go out, replies come in */
-    PHASE_DRAIN, /* nothing goes out until all that is under way is answered; then hello, at `due` or later */
-    PHASE_PAUSE, /* no process; the next one at `due` */
-    PHASE_END,   /* it was asked to end; SIGKILL at `due` */
+    PHASE_DRAIN,  /* nothing is sent until all that is under way is answered; then hello, at `due` or later */
+    PHASE_PAUSE,  /* no process; the next one at `due` */
+    PHASE_END,    /* it was asked to end; SIGKILL at `due` */
     PHASE_DEAD
 };
 

@@ -4,7 +4,7 @@
  * the save waits until all are answered, and entries are held back until the process has confirmed it. A
  * marker after all events then shows that those of the samples in the checkpoint were handed over: an
  * adapter that stores the file after it has stored these events never skips one. The export reads the folder
- * while the process goes on. */
+ * while the process continues. */
 #include "partition_child_internal.h"
 
 #include <errno.h>

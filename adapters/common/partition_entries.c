@@ -1,7 +1,7 @@
 /* Entries of a log on their way to a process.
  *
  * An entry becomes a message without being decoded: an element {op: message} with the source, the number and
- * the place in the log goes in front of its elements, which stay the bytes that they are. If the entry begins
+ * the place in the log precedes its elements, which stay the bytes that they are. If the entry begins
  * with such an element itself, that one is replaced, and the columns that it names are kept.
  *
  * The number is written when the message is sent, at a fixed place and with a fixed length, because an entry

@@ -18,7 +18,7 @@ static const char *const names[PARTITION_FILES] = {[PARTITION_IN] = "in",
                                                    [PARTITION_CHECKPOINT] = "checkpoint",
                                                    [PARTITION_UNFINISHED] = "checkpoint.tmp"};
 
-/* Who may write in the folder could put a socket of his own in the place of the process's. */
+/* An attacker with write access to the folder could replace the socket of the process by another one. */
 static svs_code folder_make(const char *path, svs_error *err) {
     struct stat s;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)

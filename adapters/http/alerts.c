@@ -96,7 +96,7 @@ static bool alerts_match(const struct alerts_question *q, const struct http_aler
 static void alerts_answer(const struct alerts_question *q, const struct http_alert_list *log, bool complete) {
     struct svi_bytes out = {0};
     struct svi_pack p;
-    /* Numbers of another epoch say nothing about this one. */
+    /* Numbers of another epoch are no evidence about this one. */
     const bool reset = q->epoch != 0 && q->epoch != log->epoch;
     const uint64_t since = reset ? 0 : (uint64_t)q->since;
     int64_t matching = 0;

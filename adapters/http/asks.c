@@ -81,7 +81,7 @@ svs_code http_asks_open(struct http_asks *a, void *context, const char *setting,
     return asks_connect(a, err);
 }
 
-/* Removes the oldest request. Its owner is notified by the caller, who may put further requests in then. */
+/* Removes the oldest request. Its owner is notified by the caller, which may then add further requests. */
 static struct http_ask *asks_pop(struct http_asks *a) {
     struct http_ask *ask = a->first;
     if (ask->sent)
@@ -102,7 +102,7 @@ static void asks_finish(struct http_ask *ask, const void *reply, size_t size, co
 }
 
 /* Ends all that are under way. Those that were not sent yet go to the next connection, or run out of time.
- * The list is cut off first: `done` may add to it. */
+ * The list is taken off first: `done` may add to it. */
 static void asks_break(struct http_asks *a, const char *why) {
     struct http_ask *ask = a->first, *const kept = a->unsent;
     a->first = kept;

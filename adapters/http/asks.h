@@ -23,8 +23,8 @@ extern const char http_why_unsent[];  /* its time was over before it could be se
 extern const char http_why_broken[]; /* the connection broke while it was under way; it may have been taken */
 extern const char http_why_foreign[]; /* what was received is no reply of a stream; it may have been taken */
 
-/* The reply: a checked map of msgpack, or JSON, unchecked, and only where the request was JSON. NULL: there
- * is none, and `why` is one of the above. */
+/* The reply: a checked map of msgpack, or JSON, unchecked, and only where the request was JSON. NULL: it
+ * failed, and `why` is one of the above. */
 typedef void http_reply(void *user, const void *reply, size_t size, const char *why);
 
 struct http_ask;

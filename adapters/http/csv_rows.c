@@ -45,7 +45,7 @@ static void csv_find_line_end(struct csv_text *c, const char *from) {
     c->line_end -= c->line_end > from && c->line_end[-1] == '\r';
 }
 
-/* Cuts the cell at `at`, whose quotes may hold line ends: its row goes on in the line of the closing quote.
+/* Cuts the cell at `at`, whose quotes may hold line ends: its row continues in the line of the closing quote.
  * That quote is looked for in the whole text, so a cell of many lines is read twice, not once a line. */
 static svs_code csv_cut(struct csv_text *c, struct svi_span *cell, const char **stop, svs_error *err) {
     *stop = svi_csv_cut(c->at, c->line_end, c->delimiter, cell);

@@ -4,7 +4,7 @@
  * access handler. So a response is kept here, the connection is resumed if it was suspended, and
  * http_exchange_queue hands it over at the next turn. Every response carries the same headers of safety.
  *
- * Streams: libmicrohttpd calls http_exchange_produce whenever the socket takes bytes. When there are none,
+ * Streams: libmicrohttpd calls http_exchange_produce whenever the socket takes bytes. When it takes none,
  * the connection is suspended, so that an idle reader costs nothing; http_exchange_wake resumes it. */
 #include "exchange.h"
 

@@ -1,4 +1,4 @@
-/* guard.h: who may do what, where --tokens is given. */
+/* guard.h: what a client may do, where --tokens is given. */
 #ifndef HTTP_GUARD_H
 #define HTTP_GUARD_H
 

@@ -1,4 +1,4 @@
-/* The file of a history: who may use it, which form it has, and what its errors mean.
+/* The file of a history: the access to it, its form, and what its errors mean.
  *
  * A file is checked before SQLite sees it. One that is not ours is never written: a database with another
  * application id, or of a newer form, is refused; bytes that are no database at all may be ours with a

@@ -15,7 +15,7 @@
 #define HISTORY_STEPS       4
 #define HISTORY_STREAMS     256 /* at most */
 #define HISTORY_MEASURE     16  /* bytes of the name of what quality measures, with the NUL */
-#define HISTORY_MEMORY_DAYS 1   /* a history in memory goes back so far */
+#define HISTORY_MEMORY_DAYS 1   /* days that a history in memory holds */
 
 /* Length of each step in seconds, and seconds for which its points are kept at least. */
 extern const int64_t http_history_step[HISTORY_STEPS], http_history_keep[HISTORY_STEPS];
@@ -54,7 +54,7 @@ enum history_opening http_history_store_open(struct history_store *h, const char
                                              svs_error *err);
 void http_history_store_close(struct history_store *h); /* without writing */
 
-/* The same with another file, after closing the first: what is not written yet goes there. */
+/* The same with another file, after closing the first: what is not written yet is written to it. */
 enum history_opening http_history_store_reopen(struct history_store *h, const char *path, svs_error *err);
 
 /* The stream of that name, made at first use. NULL: there are HISTORY_STREAMS, or no memory. *result: of

@@ -295,7 +295,7 @@ static void http_server_expire(struct http_connection *c) {
 }
 
 /* A line of chunked coding that is larger than libmicrohttpd's memory of a connection: it reads no further,
- * and it does not sleep either, as bytes are there. Bytes of a body that is read do not stay for so long. */
+ * and it does not sleep either, as bytes are there. Bytes of a body that is read do not stay that long. */
 static bool http_server_is_stuck(struct http_connection *c) {
     const size_t drained = c->exchange ? c->exchange->drained : 0;
     int waiting = 0;

@@ -31,7 +31,8 @@
 #include "weight_log.h"
 
 #define LONGEST_WAIT  1.0
-#define FIRST_SECONDS 0.5 /* for streams that are there: who then reads the address finds them connected */
+#define FIRST_SECONDS                                                                                        \
+    0.5 /* for streams that run: a client that then reads the address finds them connected */
 #define AHEAD_BYTES                                                                                          \
     (2u << 20) /* kept by malloc: bodies and answers are as large as it gives back otherwise */
 #define TURN_SECONDS                                                                                         \

@@ -63,7 +63,7 @@ bool http_origin_check(struct exchange *x, const struct http_options *o, const c
                               origin);
         return false;
     }
-    /* A link that somebody follows may lead here; the browser shows the answer and gives no page a look at
+    /* A link that somebody follows may lead here; the browser shows the answer and shows no page
      * it. */
     const char *mode = http_exchange_header(x, "Sec-Fetch-Mode");
     const bool follows = reads && mode && strcasecmp(mode, "navigate") == 0;

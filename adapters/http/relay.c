@@ -153,7 +153,7 @@ void http_relay_value(struct exchange *x, int status, struct svi_view value) {
 }
 
 void http_relay_packed(struct exchange *x, struct svi_pack *p, struct svi_bytes *out) {
-    /* A writer that ran out of memory goes on without effect: only its end reports it. */
+    /* A writer that ran out of memory continues without effect: only its end reports it. */
     if (svi_pack_end(p) == SVS_OK)
         http_relay_value(x, 200, svi_view_of(out->data, out->size));
     else

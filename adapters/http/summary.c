@@ -52,7 +52,7 @@ __attribute__((format(printf, 2, 3))) static void summary_add(struct summary_tex
 
 /* ---- ready? */
 
-/* Seconds since the last sample; NAN: not known. Where there was none, since the start. */
+/* Seconds since the last sample; NAN: not known. Without a sample, since the start. */
 static double summary_idle(const struct http_stream *s) {
     const struct svi_view status = http_stream_status(s);
     const double idle = svi_view_number(status, "idle", svi_view_number(status, "uptime", NAN));

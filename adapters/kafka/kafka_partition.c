@@ -120,7 +120,7 @@ static void partition_go(struct kafka_partition *p) {
 }
 
 /* The group takes the partition from us in a moment. If it does not, the other worker is of another group, or
- * has gone, and nobody else would read on. */
+ * has left, and nobody else would read on. */
 static void partition_taken(struct kafka_partition *p) {
     const double pause = 2 * kafka_group_session(&p->worker->group);
     p->worker->counters.fenced++;

@@ -12,7 +12,7 @@ void kafka_partition_fail(struct kafka_partition *p, const char *why);
 void kafka_partition_recall(struct kafka_partition *p);
 void kafka_partition_take(struct kafka_partition *p);
 
-/* Starts the model on what was found; goes on to RUNS once it answers; reads where it stands; and hands
+/* Starts the model on what was found; continues to RUNS once it answers; reads where it stands; and hands
  * entries to it (kafka_partition_model.c). */
 void kafka_partition_save(struct kafka_partition *p); /* asks the model for a checkpoint */
 void kafka_partition_start(struct kafka_partition *p);

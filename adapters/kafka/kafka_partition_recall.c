@@ -85,7 +85,7 @@ void kafka_partition_take(struct kafka_partition *p) {
         svs_code code = SVS_OK;
         if (m->err && !end)
             code = kafka_reader_out_of_range(m->err) && !recalls
-                       ? SVS_EMPTY /* the events are gone already: none of them can be compared */
+                       ? SVS_EMPTY /* the events are no longer held: none of them can be compared */
                        : svi_fail(&err, SVS_IO, "%s: %s",
                                   p->worker->topic[recalls ? KAFKA_TOPIC_STATE : KAFKA_TOPIC_OUT],
                                   kafka_error_text(m->err, rd_kafka_message_errstr(m), text, sizeof text));

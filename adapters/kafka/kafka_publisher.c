@@ -2,7 +2,7 @@
  *
  * The queue holds records from `first` (not safe yet) over `at` (not written yet) to its end. A turn opens a
  * transaction, writes what waits, and after TRANSACTION_SECONDS commits it: only then do its records leave
- * the queue. A transaction that fails is aborted, `at` goes back to `first`, and all of it is written again,
+ * the queue. A transaction that fails is aborted, `at` returns to `first`, and all of it is written again,
  * so the order of records is that of kafka_publisher_put, and each is committed once.
  *
  * A record that no broker will ever take (too large) must not fail each further attempt: its delivery report
@@ -163,9 +163,9 @@ static void publisher_failed(struct kafka_publisher *p, rd_kafka_resp_err_t code
     svi_fail(&p->why, SVS_IO, "%s", kafka_error_text(code, reason, text, sizeof text));
 }
 
-/* How long the next step may block. A call that timed out goes on in the background, and is resumed by calling
- * again. librdkafka 2.0.2 forgets which call that was if the resumed one times out before its own thread has
- * answered once, and then aborts the process when the outcome arrives ("Invalid transaction state
+/* How long the next step may block. A call that timed out continues in the background, and is resumed by
+ * calling again. librdkafka 2.0.2 forgets which call that was if the resumed one times out before its own
+ * thread has answered once, and then aborts the process when the outcome arrives ("Invalid transaction state
  * transition"). That thread answers at once but on a machine without a free processor, so a resumed call gets
  * time enough. */
 static int publisher_patience(const struct kafka_publisher *p) {

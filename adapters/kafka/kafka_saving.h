@@ -28,7 +28,7 @@ struct kafka_saving {
 svs_code kafka_saving_begin(struct kafka_saving *s, const char *path, uint64_t epoch,
                             const struct state_closing *what, svs_error *err);
 
-/* Goes on. *stored: the checkpoint is in the topic for good; reported once. */
+/* Continues. *stored: the checkpoint is in the topic for good; reported once. */
 svs_code kafka_saving_turn(struct kafka_saving *s, struct kafka_publisher *p, bool *stored, svs_error *err);
 
 /* Deletes what the topic holds besides the checkpoint that was found: an older one, what owners that were

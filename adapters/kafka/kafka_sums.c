@@ -81,7 +81,7 @@ static bool sums_turn(struct kafka_sums *s) {
         kafka_log("%s", kafka_error_text(m->err, rd_kafka_message_errstr(m), text, sizeof text));
     else if (m)
         good = sums_write(s, m);
-    /* A record that is alone goes out at once; a flood of them is written in blocks. */
+    /* A record that is alone is sent at once; a flood of them is written in blocks. */
     if (!m || m->err)
         good = good && fflush(stdout) == 0;
     if (m)

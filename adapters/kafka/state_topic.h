@@ -26,13 +26,13 @@
 struct state_closing {
     int64_t pieces, bytes;
     uint64_t hash;  /* XXH3 of the file */
-    int64_t at;     /* offset in the topic of entries from which reading goes on */
+    int64_t at;     /* offset in the topic of entries from which reading continues */
     int64_t out;    /* offset in STREAM.out behind the last event that is surely before the checkpoint; -1 */
     char state[33]; /* hash of the state, hexadecimal: equal for models that learned the same */
 };
 
 struct state_whole {
-    uint64_t epoch; /* 0: there is none */
+    uint64_t epoch; /* 0: none */
     struct state_closing closing;
     char path[300];
 };

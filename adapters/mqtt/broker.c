@@ -2,7 +2,7 @@
  * mqtt_broker_turn does what is due.
  *
  * Without a socket it connects when the pause is over (mqtt_broker_attempt); with one it reads and
- * writes, and a connection that is gone starts the next pause (try_later), twice as long unless
+ * writes, and a connection that is lost starts the next pause (try_later), twice as long unless
  * it had lasted. The library calls back what happened: on_connect says online and subscribes, unless the
  * broker has kept our session; on_message hands messages on that are not our own; on_publish counts what the
  * broker has taken. A refusal that no second attempt can change, before the first success, ends the program

@@ -20,7 +20,7 @@ struct broker {
     struct mosquitto *client;
     broker_message *message;
     void *context;
-    bool connected;                /* the broker has said welcome */
+    bool connected;                /* the broker has accepted the connection */
     bool subscribed;               /* once at least in the life of this program */
     bool attempted;                /* host and port are known to the library */
     bool reads;                    /* false: what comes in stays at the broker for now */

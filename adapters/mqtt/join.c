@@ -4,7 +4,7 @@
  * its values, and mqtt_join_end; periods without a message are ended by mqtt_join_close.
  *
  * Invariant: `fresh` is the number of sensors with a value since the last sample, and `newest` the time of
- * the newest of these, -HUGE_VAL while there is none. */
+ * the newest of these, -HUGE_VAL while none exists. */
 #include "join.h"
 
 #include <math.h>
@@ -58,7 +58,7 @@ int mqtt_join_plan(struct join_plan *p, const struct options *o, struct counters
     return read_list(p, o->features);
 }
 
-/* Sensors keep the order in which they came: it is that of the columns. */
+/* Sensors keep the order in which they arrived: it is that of the columns. */
 static struct sensor *mqtt_join_add(struct join *j, const char *name) {
     if (!svi_grow(&j->sensor, j->sensors, &j->capacity, 4, sizeof *j->sensor))
         mqtt_no_memory(sizeof *j->sensor);
@@ -88,7 +88,7 @@ void mqtt_join_free(struct join **j) {
 }
 
 /* A listed feature has a column from the start. Any other gets one with its first value: a column without
- * any value would tell svmstream nothing but its name. */
+ * any value would show svmstream nothing but its name. */
 bool mqtt_join_takes(const struct join *j, const struct sensor *s) {
     return s->valued || (j->plan->listed && !s->left_out);
 }
@@ -101,7 +101,7 @@ void mqtt_join_leave_out(struct join *j, const char *text) {
         snprintf(quoted, sizeof quoted, "('%s')", svi_escape(name, sizeof name, s->name, strlen(s->name)));
         if (!strstr(text, quoted))
             continue;
-        s->left_out = true; /* until its next value: what it said before is not known there (any more) */
+        s->left_out = true; /* until its next value: its earlier values are not known there any more */
         s->valued = false;
     }
 }
@@ -187,8 +187,8 @@ static bool mqtt_join_complete(const struct join *j, double ts) {
     return true;
 }
 
-/* After all values of a message: with `each`, and with `all` when the round is complete, the sample goes
- * out. A period waits for its end. */
+/* After all values of a message: with `each`, and with `all` when the round is complete, the sample is
+ * sent. A period waits for its end. */
 void mqtt_join_end(struct join *j, const struct sample_id *id, double ts, bool retained) {
     if (retained || j->fresh == 0)
         return;

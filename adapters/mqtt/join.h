@@ -3,11 +3,12 @@
  * each: every message makes a sample, with the last values of the other sensors.
  * all: a sample when every sensor has a new value. Which sensors there are is known from the list, or from
  * the first round: it ends when a sensor comes for the second time. With `stale`, sensors that fell silent
- * are not waited for. period: one sample for each period in which a value came; it holds the newest values. A
- * period ends with the first value of a later one or, when none comes, by the clock.
+ * are not waited for. period: one sample for each period in which a value arrived; it holds the newest
+ * values. A period ends with the first value of a later one or, when none comes, by the clock.
  *
- * A sample's time is that of the newest value that came since the last one. Values of sensors that have not
- * come yet (listed ones) or are stale are missing. Retained messages fill in values and make no sample. */
+ * A sample's time is that of the newest value that arrived since the last one. Values of sensors that have
+ * not come yet (listed ones) or are stale are missing. Retained messages fill in values and make no sample.
+ */
 #ifndef MQTT_JOIN_H
 #define MQTT_JOIN_H
 
@@ -18,7 +19,7 @@
 struct sensor {
     char name[NAME_BYTES + 1];
     bool seen, fresh,
-        missing;      /* fresh: since the last sample; missing: it said itself that it has no value */
+        missing;      /* fresh: since the last sample; missing: it reported itself that it has no value */
     bool valued;      /* it has had a value */
     bool left_out;    /* listed: no sample holds it before it has one */
     double value, at; /* seconds since 1970 */
@@ -47,7 +48,7 @@ struct join {
     int fresh;
     double newest;               /* time of the newest value since the last sample */
     int64_t number;              /* of the period that these belong to */
-    double due;                  /* svi_monotonic: the period ends, if anything came */
+    double due;                  /* svi_monotonic: the period ends, if anything arrived */
     struct sample_id id;         /* the last one since the last sample */
     struct join *before, *after; /* for joins.c: in the order of their last use, ... */
     double used;                 /* ... svi_monotonic */
@@ -64,8 +65,9 @@ int mqtt_join_plan(struct join_plan *p, const struct options *o, struct counters
 struct join *mqtt_join_new(const struct join_plan *plan, const char *key);
 void mqtt_join_free(struct join **j);
 
-/* One message: begin gives its time (it may complete what came before), value each of its values, end makes
- * the sample that is due. value: false when the feature is not taken (not listed: reason NULL; or a reason).
+/* One message: begin gives its time (it may complete what arrived before), value each of its values, end
+ * makes the sample that is due. value: false when the feature is not taken (not listed: reason NULL; or a
+ * reason).
  */
 void mqtt_join_begin(struct join *j, double ts, bool has_ts, bool retained, const char *const *names,
                      int count);
@@ -77,7 +79,7 @@ void mqtt_join_end(struct join *j, const struct sample_id *id, double ts, bool r
 bool mqtt_join_pending(const struct join *j);
 void mqtt_join_close(struct join *j);
 
-/* At the end: what waits goes out, but for an unfinished round of `all`. */
+/* At the end: what waits is sent, but for an unfinished round of `all`. */
 void mqtt_join_flush(struct join *j);
 
 /* Is it in the samples? A sensor that has never had a value is so only when it is listed: svmstream may have

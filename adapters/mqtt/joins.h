@@ -2,7 +2,7 @@
  *
  * A key is begun by its first message. There are --keys of them at most, so that topics that somebody makes
  * up take no more memory than that; where there is no place for a new one, the key that has been silent
- * longest gives way, if that is longer than an hour: what it said last is forgotten. Periods end in the order
+ * longest gives way, if that is longer than an hour: its last values are forgotten. Periods end in the order
  * in which they are due, whatever number of keys there is. */
 #ifndef MQTT_JOINS_H
 #define MQTT_JOINS_H
@@ -28,7 +28,7 @@ void mqtt_joins_clear(struct joins *all);
 /* The join of that key. NULL: it is not known. */
 struct join *mqtt_joins_find(const struct joins *all, const char *key);
 
-/* The same for a message of the key at that time (svi_monotonic): it is made if there is none. NULL: there
+/* The same for a message of the key at that time (svi_monotonic): it is made if none exists. NULL: there
  * are `limit`. */
 struct join *mqtt_joins_use(struct joins *all, const char *key, double now);
 
@@ -38,7 +38,7 @@ void mqtt_joins_note(struct joins *all, struct join *j);
 /* Seconds until the clock ends a period; negative: nothing to wait for. */
 double mqtt_joins_wait(const struct joins *all);
 
-/* Ends those that are over; at the end, what waits goes out (mqtt_join_flush). */
+/* Ends those that are over; at the end, what waits is sent (mqtt_join_flush). */
 void mqtt_joins_clock(struct joins *all);
 void mqtt_joins_flush(struct joins *all);
 

@@ -1,6 +1,6 @@
 /* log.h: what the adapter reports on standard error, and what it counts.
  *
- * One line an occasion, each beginning with the program's name. Text that came over the network is escaped
+ * One line an occasion, each beginning with the program's name. Text that arrived over the network is escaped
  * before it is logged. What may happen often is logged the first few times only; the counters go on. */
 #ifndef MQTT_LOG_H
 #define MQTT_LOG_H

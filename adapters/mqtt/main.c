@@ -2,7 +2,7 @@
  *
  * One thread, one loop (mqtt_main_turn): a message of the broker is read (payload), its topic becomes names
  * (naming), its values become samples (join), which wait until svmstream has them (feed); what svmstream
- * publishes goes back to the broker (events, broker). Everything is counted (log), and nothing blocks but an
+ * publishes returns to the broker (events, broker). Everything is counted (log), and nothing blocks but an
  * attempt to connect to the broker. A signal ends the loop through a pipe; mqtt_main_flush then hands over
  * what is left, samples first. */
 #include <errno.h>
@@ -132,7 +132,7 @@ static void take_fields(struct adapter *a, const struct mosquitto_message *m, st
         if (p->field[i].missing)
             mqtt_missing_note(&a->missing, m->topic, &p->field[i]);
     }
-    /* begin precedes the values: it may have to emit what came before, which this message must not
+    /* begin precedes the values: it may have to emit what arrived before, which this message must not
      * overwrite. */
     mqtt_join_begin(j, ts, p->has_ts, m->retain, names, p->fields);
     for (int i = 0; i < p->fields; i++) {
@@ -218,7 +218,7 @@ static bool mqtt_main_turn(struct adapter *a, double wait) {
     short ready = waits ? items[1].revents : 0;
     /* An error counts as readable: the failing read makes the library close the socket and return the
      * reason. The order follows the data: messages become samples, the feed sends them in the same round,
-     * and events go out after PUBACKs have made room. */
+     * and events go out after PUBACKs have made space. */
     mqtt_broker_turn(&a->broker, ready & (ZMQ_POLLIN | ZMQ_POLLERR), ready & ZMQ_POLLOUT);
     mqtt_feed_turn(&a->feed);
     mqtt_events_turn(&a->events);
@@ -240,8 +240,8 @@ static void mqtt_main_flush(struct adapter *a) {
     /* A DISCONNECT makes the broker drop the will, so "offline" has to be published before it. */
     if (a->broker.connected)
         mqtt_broker_publish_own(&a->broker, "status", "offline", 7, true);
-    /* PUBACKs share the socket with messages. Waiting for the one means taking the other, hence the second
-     * look at the feed. */
+    /* PUBACKs share the socket with messages. Waiting for the one means taking the other, so the feed is
+     * checked twice. */
     a->broker.reads = true;
     while (((a->broker.connected && a->broker.outstanding > 0) || mqtt_feed_waiting(&a->feed) > 0) &&
            (now = svi_monotonic()) < end)

@@ -41,7 +41,7 @@ void mqtt_missing_note(struct missing *m, const char *topic, const struct field 
     snprintf(p->last, sizeof p->last, isnan(f->value) ? "no value" : "%g", f->value);
 }
 
-/* The place with the most values that were not reported yet; NULL: there is none. */
+/* The place with the most values that were not reported yet; NULL: none. */
 static struct missing_place *most_unreported(struct missing *m) {
     struct missing_place *most = m->place;
     for (int i = 1; i < m->places; i++)
@@ -51,7 +51,7 @@ static struct missing_place *most_unreported(struct missing *m) {
 }
 
 /* The first line comes at once, one with a new topic after BETWEEN; without news the pause doubles, so a
- * sensor that is broken for a week takes some hundred lines. */
+ * sensor that is broken for a week takes about a hundred lines. */
 void mqtt_missing_turn(struct missing *m, double now) {
     char line[LINE];
     const double pause = m->last_line == 0 ? 0 : m->news ? BETWEEN : m->pause;

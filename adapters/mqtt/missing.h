@@ -1,7 +1,7 @@
 /* missing.h: values that no sample can hold (null, nan, beyond what is computed with): counted by topic, and
  * reported on standard error.
  *
- * A topic that has such a value for the first time is reported within a second; what goes on is reported at
+ * A topic that has such a value for the first time is reported within a second; what lasts is reported at
  * pauses that double, an hour at most. One line a second at most, however many topics there are. */
 #ifndef MQTT_MISSING_H
 #define MQTT_MISSING_H
@@ -12,7 +12,7 @@
 
 struct missing_place {
     char topic[120]; /* escaped, with the key of a value in an object */
-    char last[24];   /* what it said */
+    char last[24];   /* what it reported */
     int64_t count, reported;
 };
 
@@ -28,7 +28,7 @@ struct missing {
 /* One more such value. */
 void mqtt_missing_note(struct missing *m, const char *topic, const struct field *f);
 
-/* Tells what is due. */
+/* Reports what is due. */
 void mqtt_missing_turn(struct missing *m, double now);
 
 #endif

@@ -252,7 +252,7 @@ static int mqtt_options_complete(struct options *o) {
     if (o->password_file && !o->user)
         return mqtt_options_wrong("--password-file needs --user");
     /* mosquitto's own clients call the key of a certificate --key. Without a brace it cannot be a pattern
-     * for samples. This goes first, for the tests below judge both options. */
+     * for samples. This comes first, for the tests below judge both options. */
     if (o->cert && !o->cert_key && o->key && !strchr(o->key, '{')) {
         o->cert_key = o->key;
         o->key = NULL;

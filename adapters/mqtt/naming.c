@@ -24,7 +24,7 @@ struct piece {
 
 struct pattern {
     const char *option;
-    /* Room for the worst default: 32 tokens with 31 dots between them. add_piece does not check;
+    /* Space for the worst default: 32 tokens with 31 dots between them. add_piece does not check;
      * read_pattern stops before the end. */
     struct piece piece[2 * LEVELS_MAX + 1];
     int pieces;
@@ -53,7 +53,7 @@ static bool mqtt_naming_fail(char *why, size_t size, const char *what, const cha
 
 static bool is_token_name(const char *text, size_t n) {
     const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    /* >=, not ==: the text goes on after n bytes, and letters may follow there. */
+    /* >=, not ==: the text continues after n bytes, and letters may follow there. */
     return n > 0 && strspn(text, letters) >= n;
 }
 
@@ -90,7 +90,7 @@ static bool has_piece(const struct pattern *p, int kind, int level) {
     return false;
 }
 
-/* A token of the key that is none of the topic: a member of the payload. */
+/* A token of the key that the topic lacks: a member of the payload. */
 static bool add_member(struct naming *n, const char *text, size_t length, char *why, size_t size) {
     const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
     struct members *m = &n->members;
@@ -336,7 +336,7 @@ bool mqtt_naming_key(const struct naming *n, const struct topic_tokens *t, const
             return false;
         }
     mqtt_naming_put(&text, &n->key, t, NULL, said);
-    /* The length goes first: a longer text is not in `out` completely, and the UTF-8 test would read past
+    /* The length comes first: a longer text is not in `out` completely, and the UTF-8 test would read past
      * it. */
     const char *wrong = text.length > SVS_KEY_MAX           ? "is longer than 64 bytes"
                         : !svi_utf8_valid(out, text.length) ? "is not UTF-8"

@@ -166,7 +166,7 @@ static bool mqtt_payload_take_id(struct reading *r, const char *value) {
     return true;
 }
 
-/* A member that makes the key of the sample. False: it is none. */
+/* A member that makes the key of the sample. False: it does not. */
 static bool mqtt_payload_take_text(struct reading *r, const char *value) {
     bool found = false;
     double number = NAN;
@@ -295,7 +295,7 @@ static bool mqtt_payload_take(struct reading *r, const char *text, size_t length
     if (code == SVS_OK)
         return mqtt_payload_json_value(start, &r->p->field[0]) ||
                mqtt_payload_fail(r, "a JSON array or text is neither a number nor an object", "");
-    /* What begins like an object and is none is reported as such: "not a number" would mislead. */
+    /* What begins like an object but is not one is reported as such: "not a number" would mislead. */
     if (*start == '{')
         return mqtt_payload_fail(r, err.text, "");
     if (length > PLAIN_MAX)

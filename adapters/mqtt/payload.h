@@ -14,7 +14,7 @@
 struct field {
     char key[NAME_BYTES + 1]; /* of nested objects joined by dots */
     bool missing;             /* null, nan or too large to be computed with: there is no value now */
-    double value;             /* NAN, or the number that was said */
+    double value;             /* NAN, or the number that was reported */
 };
 
 /* The id of a sample; a text lies in `text`. */

@@ -217,8 +217,8 @@ static void part_child_dead(struct redis_part *p) {
     p->since = now;
     partition_child_free(&p->child);
     redis_part_read_clear(p);
-    /* Answers under way are about a checkpoint and about reads of the process that is gone. That to a release
-     * is awaited, and then none of these is. */
+    /* Answers under way are about a checkpoint and about reads of the process that has ended. That to a
+     * release is awaited, and then none of these is. */
     if (!p->releasing) {
         redis_client_forget(p->shared->client, p);
         redis_client_forget(p->shared->client, &p->read);

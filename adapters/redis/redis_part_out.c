@@ -55,7 +55,7 @@ void redis_part_out_flush(struct redis_part *p) {
     words[0] = redis_text(keep);
     for (int i = 0; i < o->words; at += o->length[i++])
         words[1 + i] = redis_bytes(o->batch.data + at, o->length[i]);
-    /* Counted in whole batches, whatever they hold: an answer does not tell how many it is about. */
+    /* Counted in whole batches, whatever they hold: an answer does not show how many it is about. */
     o->unanswered += BATCH_EVENTS;
     redis_part_script(p, REDIS_LANE_WRITE, REDIS_OUT, keys, 2, words, 1 + o->words, out_done);
     o->words = 0;

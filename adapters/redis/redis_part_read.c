@@ -6,7 +6,7 @@
  * size.
  *
  * Entries that feed wrote state the number of their first sample in the log (e) and how many there are (c).
- * So a hole in the numbers is a part of the log that somebody else trimmed, and a number that goes back is a
+ * So a hole in the numbers is a part of the log that somebody else trimmed, and a number that returns is a
  * log that lost entries which the process has (a failover without WAIT): log_rewound. Both are reported and
  * counted. Neither stops the reading, and no sample is dropped for its number: the place is the id of the
  * entry, and the process counts samples itself. An end of the log below our place is looked for whenever a
@@ -223,7 +223,7 @@ static void read_confirmed(void *user, const redisReply *reply) {
     const int64_t got = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
     r->under_way = false;
     if (r->breaks != read_breaks(p)) {
-        /* These entries may be of a primary that is gone: they are read again. */
+        /* These entries may be of a primary that has ended: they are read again. */
         read_drop(&r->fresh);
         r->fresh_last = NULL;
         r->fresh_bytes = 0;

@@ -251,7 +251,7 @@ static void state_store(struct redis_part *p) {
     snprintf(size, sizeof size, "%" PRId64, s->size);
     snprintf(next, sizeof next, "%" PRId64, s->next);
     snprintf(epoch, sizeof epoch, "%" PRIu64, s->epoch);
-    /* The id is the first word of the place; an empty one tells the script to trim nothing. */
+    /* The id is the first word of the place; with an empty one the script trims nothing. */
     snprintf(id, sizeof id, "%.*s", p->shared->trim ? (int)strcspn(s->at, " ") : 0, s->at);
     const struct redis_word words[] = {redis_text(s->side), redis_text(pieces), redis_text(size),
                                        redis_text(s->at),   redis_text(next),   redis_text(s->hash),

@@ -59,8 +59,8 @@ static int worker_remove(const char *path, const struct stat *s, int type, struc
     return remove(path);
 }
 
-/* A lock in the folder, held as long as this process lives. -1: another process holds it, or there is none to
- * be had. */
+/* A lock in the folder, held as long as this process lives. -1: another process holds it, or it cannot be
+ * taken. */
 static int worker_lock(const char *folder, int flags) {
     char path[300];
     snprintf(path, sizeof path, "%s/lock", folder);

@@ -1,7 +1,7 @@
 /* One alert an episode, from the evidence of all detectors.
  *
  * Start with svi_alert_policy_step. It first condenses the sample (policy_read): each detector's surprise
- * over its level, whether that is a record, and whether all detectors are calm. Surprises that a person has
+ * over its level, whether that is a record, and whether all detectors are quiet. Surprises that a person has
  * marked normal are lowered below their level there. The alarm and the fate of the alert (policy_open,
  * policy_continue) follow from that reading alone.
  *
@@ -44,7 +44,7 @@ void svi_alert_policy_clear(struct svi_alert_policy *d) {
 svs_code svi_alert_policy_reserve(struct svi_alert_policy *d, bool mark, svs_error *err) {
     /* The list is allocated with the first verdict; most streams never get one. */
     if (mark && !d->normal && !(d->normal = svi_alloc_plain_array(SVI_POLICY_NORMAL, sizeof *d->normal)))
-        return svi_fail_memory(err, "what was called usual");
+        return svi_fail_memory(err, "what was marked normal");
     return svi_budget_reserve(&d->budget, err);
 }
 
@@ -189,7 +189,7 @@ static void policy_add_feature(struct svi_alert_policy *d, int feature) {
 static void policy_join(struct svi_alert_policy *d, const struct svi_evidence *f,
                         const struct policy_reading *r) {
     for (int i = 0; i < SVI_DETECTORS; i++) {
-        /* Two records: `joined`, by detector, decides calm; `features` decides news. The same feature found
+        /* Two records: `joined`, by detector, decides quiet; `features` decides news. The same feature found
          * by a second detector is no news to a person. */
         d->joined[i] = d->joined[i] || r->reached[i];
         if (r->reached[i])
@@ -202,7 +202,7 @@ static void policy_join(struct svi_alert_policy *d, const struct svi_evidence *f
     }
 }
 
-/* Measured to the last sample that was not calm: the hold-off before the close must not add severity. */
+/* Measured to the last sample that was not quiet: the hold-off before the close must not add severity. */
 static enum svi_severity policy_severity(const struct svi_alert_policy *d) {
     const struct svi_severity_input in = {d->worst, d->first, (d->busy - d->began) * DAY};
     return svi_alert_severity(&in);
@@ -265,7 +265,7 @@ static bool policy_has_news(struct svi_alert_policy *d, const struct policy_read
     /* Features that wait are never lost: they are named before the close at the latest. */
     const bool joined = features && (over || (d->budget.days - d->joined_at) * DAY >= JOIN_EVERY);
     const bool rises = severity > d->severity, worse = d->worst >= SVI_POLICY_WORSE * d->reported;
-    /* A calm sample has nothing to show for a reminder. */
+    /* A quiet sample has nothing to show for a reminder. */
     const bool remind = !r->calm && quiet >= UPDATE_EVERY;
     /* The reminders of what merely lasts thin out: each comes when the alert has lasted four times as long as
      * when it was last reported. */

@@ -13,10 +13,10 @@
  * lasted four times as long as when it was last reported (30 min, 2 h, 8 h and so on). Times are those of
  * the budget, in which a row without its own time counts as `interval`.
  *
- * CLOSE. It closes after a hold-off of SVI_POLICY_QUIET_ROWS calm samples that span at least `group` seconds.
- * A sample is calm when each detector is below its level (below SVI_POLICY_CLEAR of it, if it has joined the
- * episode and was at its level within the last SVI_POLICY_HOLD_ROWS samples) or has a p above `clear`. What
- * recurs before the close is the same episode.
+ * CLOSE. It closes after a hold-off of SVI_POLICY_QUIET_ROWS quiet samples that span at least `group`
+ * seconds. A sample is quiet when each detector is below its level (below SVI_POLICY_CLEAR of it, if it has
+ * joined the episode and was at its level within the last SVI_POLICY_HOLD_ROWS samples) or has a p above
+ * `clear`. What recurs before the close is the same episode.
  *
  * SURPRISE of a sample is a single number for clients that set a level of their own: the largest surprise of
  * the detectors where it exceeds SVI_POLICY_ONSET times that of each of the SVI_BUDGET_APART samples before,
@@ -90,7 +90,7 @@ struct svi_alert_policy {
     double reported_at;     /* day of the last report, and ... */
     double joined_at;       /* ... of the last one that named another feature */
     bool again;             /* a detector has reached its level again since the last report */
-    double began, busy; /* day (svi_budget.days) of its first sample and of the last one that was not calm */
+    double began, busy; /* day (svi_budget.days) of its first sample and of the last one that was not quiet */
     int calm;           /* samples since then */
     enum svi_severity severity;
     enum svi_alert_news news;                         /* of the last update */

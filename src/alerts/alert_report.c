@@ -6,7 +6,7 @@
  *   without one (write_line)   the same features, in another order: the one beyond its earlier range first,
  *                              then by how far they lie outside their normal range;
  *   with one (write_episode)   the facts that the detectors found, the leading one first
- * (add_detector_facts), then of the row the features outside their normal range or, if there are none, the
+ * (add_detector_facts), then of the row the features outside their normal range or, if there are not any, the
  * two that are anomalous together (add_row_facts).
  *
  * Columns of a row are lag x d + feature. `rows.x` and `rows.adds` serve as scratch once the row is assessed.
@@ -338,7 +338,7 @@ static int forecast_of(const struct svi_alert_stage *s, int feature) {
 }
 
 /* Facts of a row that is anomalous as a whole: the feature that explains most, if a forecast says how it
- * deviates; the features outside their normal range; if there are none,
+ * deviates; the features outside their normal range; without any,
  * the two that add most, as a combination. `count`: facts so far; returns the new number. */
 static int add_row_facts(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                          const struct svi_alert_report *out, const struct svi_schema *schema,

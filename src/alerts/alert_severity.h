@@ -2,7 +2,7 @@
  * priority of an alarm follows from its consequence and from the time that is left to respond. The one place
  * where severities are decided.
  *
- *     severity   who must act   a detector: distance      a rule: excess in ranges   time
+ *     severity   who must act     a detector: distance      a rule: excess in ranges   time
  *     notice     by the day     from 1 on                 all others
  *     warning    in the hour    from 1.5 on               from .25 on                lasts for 30 minutes
  *     serious    at once        from 3 on, or from 2 on   from 1 on                  distance 1.5 for 6 hours

@@ -317,7 +317,7 @@ static void alert_stage_keep(struct svi_alert_stage *s) {
     const int64_t tag = s->alert.opened;
     if (!s->alert.open || s->policy.calm > 0 || s->verdicts.columns != s->lags * s->rows.d)
         return;
-    /* The calm tail of an alert is left out: `verdict=true` would take normal rows out of the calibration.
+    /* The quiet tail of an alert is left out: `verdict=true` would take normal rows out of the calibration.
      * Nor is a row kept that is wider than the verdicts' rows. */
     svi_verdicts_row(&s->verdicts, tag, s->rows.row);
     for (int i = 0; i < SVI_DETECTORS; i++)
@@ -329,11 +329,11 @@ static void alert_stage_keep(struct svi_alert_stage *s) {
 svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t *number, bool is_true, svs_error *err) {
     if (!svi_alert_stage_has_policy(s))
         return svi_fail(err, SVS_UNAVAILABLE,
-                        "verdicts need alert.budget, which is none: set it, for example to 1/day");
+                        "verdicts need alert.budget: set it, for example to 1/day");
     if (*number == 0 && (*number = svi_verdicts_last(&s->verdicts)) == 0)
         return svi_fail(
             err, SVS_UNAVAILABLE,
-            "no alert waits for a verdict: there is none, or each of the last %d of kind novelty has one",
+            "no alert waits for a verdict: each of the last %d of kind novelty has one, if there are any",
             SVI_VERDICT_EPISODES);
     /* All memory first: a verdict is final and must not stop half-way. What it teaches may fill parts, so the
      * next sample asks for capacity again. */
@@ -487,7 +487,7 @@ bool svi_alert_stage_has_policy(const struct svi_alert_stage *s) {
 }
 
 void svi_alert_stage_policy_archive(struct svi_archive *a, struct svi_alert_stage *s) {
-    if (svi_archive_check(a, svi_alert_stage_has_policy(s), "the setting alert.budget was none"))
+    if (svi_archive_check(a, svi_alert_stage_has_policy(s), "the setting alert.budget was not set"))
         svi_alert_policy_archive(a, &s->policy);
     if (svi_archive_ok(a))
         svi_verdicts_archive(a, &s->verdicts);

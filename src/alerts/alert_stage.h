@@ -54,7 +54,7 @@ struct svi_alert_stage_rows {
     double *adds;            /* d x lags: each column's contribution to the surprise */
 };
 
-/* The part of an assessed sample that goes into its score event. */
+/* The part of an assessed sample that is written to its score event. */
 struct svi_alert_scores {
     bool judged; /* the sample was assessed; else the rest is of an earlier one */
     double novelty, p;

@@ -117,7 +117,7 @@ static void feature_text(char out[PART], const struct svi_alert_feature *f, cons
         snprintf(range, sizeof range, ", never beyond %s to %s before",
                  svi_human_number(low, f->earlier_low, width, 3),
                  svi_human_number(high, f->earlier_high, width, 3));
-    /* A value within its normal range is not shown beside it: the range would contradict the alert. */
+    /* A value within its normal range is not shown next to it: the range would contradict the alert. */
     if (n.ranged && (n.outside || isnan(f->value)))
         snprintf(out, PART, "%s%s%s%s%s%s (usually %s to %s%s)", before, name, is, n.value, unit, ago, n.low,
                  n.high, range);

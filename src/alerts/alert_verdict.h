@@ -55,7 +55,7 @@ void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_alert_detec
 /* Sets the number by which events name the episode. */
 void svi_verdicts_number(struct svi_verdicts *v, int64_t tag, int64_t number);
 
-/* The number of the last alert that accepts a verdict; 0: there is none. */
+/* The number of the last alert that accepts a verdict; 0: none. */
 int64_t svi_verdicts_last(const struct svi_verdicts *v);
 
 /* A person marks the alert of that number true or false. The rows of a false one are learned, and its peaks

@@ -333,7 +333,7 @@ static void tails_update(struct svi_block_tails *t, int j) {
     const int had = t->held[j];
     t->held[j] = (uint8_t)(had + (t->last[j] != -INFINITY) - (full && old != -INFINITY));
     tails_place(t, j);
-    /* From here on the series goes by `shape`, which the fit below reads. */
+    /* From here on the series follows `shape`, which the fit below reads. */
     t->done = j + 1;
     if (tails_merge(t))
         tails_count_held(t, j);

@@ -25,9 +25,9 @@
 #define MAX_ROWS_A_DAY 1e9 /* also where no time has passed */
 #define EARLY          1024
 #define FIRST_CAPACITY 4
-#define RANKS          16   /* largest findings that are extrapolated from */
-#define FARTHEST       2.0  /* limit of an extrapolation, as a multiple of the largest finding */
-#define TOGETHER       0.05 /* findings within this part of the time of one alert count as one */
+#define RANKS          16   /* largest excursions that are extrapolated from */
+#define FARTHEST       2.0  /* limit of an extrapolation, as a multiple of the largest excursion */
+#define TOGETHER       0.05 /* excursions within this part of the time of one alert count as one */
 #define MIN_APART      8    /* fewest samples that a record spans */
 #define APARTS         8    /* records span at most this part of the samples that one alert takes */
 #define LOWEST_FACTOR  0.5
@@ -37,7 +37,7 @@
 #define LEVEL_STEP     1.12
 
 #define FIRST_STEPS 6.0 /* the first alerts move the balance by this many steps more */
-#define BEGINS      0.6 /* size from which an excursion of a key counts as a finding */
+#define BEGINS      0.6 /* size from which an excursion of a key counts */
 #define SLOPE       0.1 /* rise of a level that opens fewer by a factor of e, as a part of it, where unknown */
 #define SIZE_STEP   1.08 /* sizes that are counted begin at LOWEST_FACTOR */
 #define LEVELS      SVI_BUDGET_LEVELS
@@ -70,7 +70,8 @@ static double budget_part(const struct svi_budget *b, double of_all) {
 static void budget_count_surprises(struct svi_budget *b) {
     struct svi_budget_share *s = &b->share;
     /* `most` 1 is the level without the factor, and the factor may be below 1. Measured with it, a high
-     * factor would hide the very findings that it is computed from, and would then fall for want of them. */
+     * factor would hide the very excursions that it is computed from, and would then fall for want of them.
+     */
     if (s->most >= BEGINS) {
         s->reached = fmax(s->reached, s->most);
         s->calm = 0;
@@ -173,7 +174,8 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed) {
     b->passed = b->rows > 1 ? seconds / DAY : 0;
     b->open = false;
     budget_pass(&b->balance, quiet, b->days, b->a_day);
-    /* The same rows in which svi_budget_end looks for findings: the pool divides findings by these days. */
+    /* The same rows in which svi_budget_end looks for excursions: the pool divides excursions by these days.
+     */
     b->share.days += b->share.policies > 0 && b->rows > EARLY && !b->passed_over ? seconds / DAY : 0;
 }
 
@@ -228,7 +230,7 @@ static void budget_grid(float levels[LEVELS], double lowest, double step) {
         levels[k] = (float)level;
 }
 
-/* One sample of `size`, where some count is open or may open. `hold`: calm samples after which a count
+/* One sample of `size`, where some count is open or may open. `hold`: quiet samples after which a count
  * closes. */
 SVI_WIDE
 static void budget_count(struct svi_budget_counts *c, const float *restrict levels, float size, int hold) {
@@ -529,7 +531,7 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
         budget_alert_archive(a, &b->alerts[i]);
 }
 
-/* ---- the pool: findings of several policies */
+/* ---- the pool: excursions of several policies */
 
 void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies, double a_day) {
     /* Each policy reports its own days; divided by their number they add up to the days of one. */
@@ -537,8 +539,8 @@ void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policie
     budget_pass(&p->balance, days / fmax(1, policies), p->days, a_day);
 }
 
-/* Moves the findings that count as one into the list, once no more can join them. Of equal sizes the earlier
- * one stays in front, and in a full list the earlier one stays. */
+/* Moves the excursions that count as one into the list, once no more can join them. Of equal sizes the
+ * earlier one stays in front, and in a full list the earlier one stays. */
 static void budget_pool_settle(struct svi_budget_pool *p, double a_day) {
     if (!(p->now > 0) || p->days - p->since < TOGETHER / a_day)
         return;
@@ -563,7 +565,7 @@ void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day)
     p->now = fmax(p->now, found);
 }
 
-/* The size that m findings may exceed (budget.h, POOL); 0: unknown. Findings descend. */
+/* The size that m excursions may exceed (budget.h, POOL); 0: unknown. Excursions descend. */
 static double budget_pool_level(const struct svi_budget_pool *p, double m) {
     const int k = p->count < RANKS ? p->count : RANKS, h = k / 4, rank = (int)fmin(m, SVI_BUDGET_POOL);
     if (m >= SVI_BUDGET_MIN_EXCURSIONS)
@@ -583,9 +585,9 @@ double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day) {
         if (p->findings[i].at >= p->days - horizon)
             p->findings[kept++] = p->findings[i];
     p->count = kept;
-    /* Findings have a size of BEGINS at least: with fewer of them than are due, lower ones are due too. Below
-     * BEGINS there would be alerts that nothing counts, and all keys would report at once. The balance may
-     * not fall on where that floor decides, as in budget_levels. */
+    /* Excursions have a size of BEGINS at least: with fewer of them than are due, lower ones are due too.
+     * Below BEGINS there would be alerts that nothing counts, and all keys would report at once. The balance
+     * may not fall on where that floor decides, as in budget_levels. */
     const double past = fmax(BEGINS, budget_pool_level(p, m));
     p->balance = fmax(p->balance, m >= 1 ? log(BEGINS / past) : 0); /* nor before it is used */
     p->factor = m >= 1 ? fmax(BEGINS, past * exp(p->balance)) : 0;

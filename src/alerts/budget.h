@@ -45,20 +45,20 @@
  * FLEET. Where several policies share a budget (svi_budget_share), each sets its levels as if it were alone
  * and then multiplies them by a factor: the one that the pool asks for. Before that is known, and in its
  * first 1024 rows, the factor is (1) of its share over that of the whole budget. To feed the pool, each
- * policy reports its findings, the excursions that it would have reported alone, by their largest surprise
+ * policy reports the excursions that it would have reported alone, by their largest surprise
  * over level. The balance is that of the pool.
  *
  * POOL. Each policy alone would report `a_day` alerts a day, several together a multiple of the budget. In T
- * days, m = SVI_BUDGET_SPENT x a_day x T findings of all policies may have been alerts. The factor lies above
- * the finding of rank m, rounded down, and while m < SVI_BUDGET_MIN_EXCURSIONS it is extrapolated by an
- * exponential law of the largest k = min(count, 16), with h = k / 4:
+ * days, m = SVI_BUDGET_SPENT x a_day x T excursions of all policies may have been alerts. The factor lies
+ * above the excursion of rank m, rounded down, and while m < SVI_BUDGET_MIN_EXCURSIONS it is extrapolated by
+ * an exponential law of the largest k = min(count, 16), with h = k / 4:
  *
  *     u(h) + s ln(h / m),   s = (u(h) - u(k)) / ln(k / h)                                              (2)
  *
  * It is thus set by what the keys of this stream have shown, not by a worst case, and what one key does not
- * need is left to the others. It is unknown while m < 1. Findings within a twentieth of the time of one
+ * need is left to the others. It is unknown while m < 1. Excursions within a twentieth of the time of one
  * alert (72 minutes at 1 a day) count as one, the largest: otherwise one disturbance of all keys would raise
- * the factor for weeks. Independent findings that matter are far rarer than that. */
+ * the factor for weeks. Independent excursions that matter are far rarer than that. */
 #ifndef SVI_BUDGET_H
 #define SVI_BUDGET_H
 
@@ -79,12 +79,12 @@
 #define SVI_BUDGET_LOWEST         (-0.7)
 #define SVI_BUDGET_HIGHEST        1.5 /* bounds of the balance */
 #define SVI_BUDGET_APART          50  /* most samples that a record spans */
-#define SVI_BUDGET_CLEAR          0.6 /* part of a level below which a sample is calm */
+#define SVI_BUDGET_CLEAR          0.6 /* part of a level below which a sample is quiet */
 #define SVI_BUDGET_LEVELS         24  /* levels that are counted */
 #define SVI_BUDGET_MIN_OPENED     0.75
 #define SVI_BUDGET_MAX_OPENED     8.0
-#define SVI_BUDGET_MIN_EXCURSIONS 4.0  /* m below which findings are extrapolated */
-#define SVI_BUDGET_ABOVE          0.01 /* distance of a factor from the finding below it */
+#define SVI_BUDGET_MIN_EXCURSIONS 4.0  /* m below which excursions are extrapolated */
+#define SVI_BUDGET_ABOVE          0.01 /* distance of a factor from the excursion below it */
 #define SVI_BUDGET_MIN_LEVEL      1.0  /* smallest level */
 #define SVI_BUDGET_MEMORY         28.0 /* days of the past that count, at least ... */
 #define SVI_BUDGET_PERIODS        8.0  /* ... this many times the time of one alert */
@@ -95,7 +95,7 @@
 /* Alerts that each level would have opened. */
 struct svi_budget_counts {
     float opened[SVI_BUDGET_LEVELS]; /* fading */
-    int16_t calm[SVI_BUDGET_LEVELS]; /* calm samples of the open one; -1: none is open */
+    int16_t calm[SVI_BUDGET_LEVELS]; /* quiet samples of the open one; -1: none is open */
     bool open;                       /* one of them is */
 };
 
@@ -131,8 +131,8 @@ struct svi_budget_share {
     double reached;  /* largest such ratio of the excursion under way; 0: none */
     int calm;        /* rows since it was at its level */
     double found;    /* largest ratio of the last excursion that ended */
-    int64_t count;   /* excursions that have ended, the findings */
-    double days;     /* days in which findings were counted */
+    int64_t count;   /* excursions that have ended */
+    double days;     /* days in which excursions were counted */
 };
 
 struct svi_budget {
@@ -209,9 +209,9 @@ void svi_budget_share_archive(struct svi_archive *a, struct svi_budget *b);
 /* Does not include the budget itself. */
 void svi_budget_archive(struct svi_archive *a, struct svi_budget *b);
 
-/* ---- the pool: findings of all policies that share a budget */
+/* ---- the pool: excursions of all policies that share a budget */
 
-#define SVI_BUDGET_POOL 128 /* findings kept, the largest */
+#define SVI_BUDGET_POOL 128 /* excursions kept, the largest */
 
 struct svi_budget_excursion {
     double size; /* surprise over level */
@@ -223,7 +223,7 @@ struct svi_budget_pool {
     struct svi_budget_excursion findings[SVI_BUDGET_POOL]; /* descending by size */
     int count;
     double factor, balance; /* as last asked for; see BALANCE */
-    double now;   /* largest finding of the group that counts as one and is not in the list yet; 0: none */
+    double now;   /* largest excursion of the group that counts as one and is not in the list yet; 0: none */
     double since; /* day of the first finding of that group */
 };
 
@@ -231,7 +231,7 @@ struct svi_budget_pool {
 void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies, double a_day);
 void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day);
 
-/* The factor, at least that of the smallest finding; 0: unknown. Removes findings that are too old. */
+/* The factor, at least that of the smallest excursion; 0: unknown. Removes excursions that are too old. */
 double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day);
 
 void svi_budget_pool_archive(struct svi_archive *a, struct svi_budget_pool *p);

@@ -110,7 +110,7 @@ static void deviations_add(float *restrict sum, float *restrict overall, const f
 
 void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residual, float share) {
     /* A plain mean over the first VISITS rows of the bin, then one that fades. The place is given before the
-     * sums are touched; svi_deviations_reserve has made room for it. */
+     * sums are touched; svi_deviations_reserve has made space for it. */
     const float keep = v->visits[bin] >= VISITS ? 1 - 1.0f / VISITS : 1;
     if (v->place[bin] == 0)
         v->place[bin] = (uint8_t)++v->bins;

@@ -498,7 +498,7 @@ static void forecast_widen_coordinates(struct svi_forecast *to, const struct svi
 void svi_forecast_widen(struct svi_forecast *to, const struct svi_forecast *from) {
     static const int by_sensor[] = {SENSORS, REGRESSORS};
     struct forecast_dims wide = forecast_dims(to->k, to->d), narrow = forecast_dims(from->k, from->d);
-    /* What is kept by sensors and regressors goes by its indices; the rest has no length here. */
+    /* What is kept by sensors and regressors follows its indices; the rest has no length here. */
     for (int i = 0; i < DIMS; i++)
         if (i != by_sensor[0] && i != by_sensor[1])
             narrow.of[i] = 0;

@@ -1,9 +1,9 @@
 /* forecast.h: forecasts of each sensor, from the time and the context alone and from all that is known before
- * and beside it, by weighted least squares over the past, for all sensors at once.
+ * and next to it, by weighted least squares over the past, for all sensors at once.
  *
  * One matrix of moments holds all that is needed: S = sum w_i z_i z_i' over rows z = (sensors x, the sensors'
- * means of the rows before, regressors c), whose weights fade by 1 - 1 / memory a row. The coefficients T of all sensors
- * on the regressors solve
+ * means of the rows before, regressors c), whose weights fade by 1 - 1 / memory a row. The coefficients T of
+ * all sensors on the regressors solve
  *
  *     (S_cc + ridge) T = S_cx                                                                          (1)
  *
@@ -12,8 +12,9 @@
  *
  *     x_j - (P z)_j / P_jj                                                                             (2)
  *
- * The means are of the last row, and of about the last 4 and 25 (above 20 sensors, of the last row alone). What
- * a sensor showed before is part of z and not a residual of an earlier solution, so a new solution is no step.
+ * The means are of the last row, and of about the last 4 and 25 (above 20 sensors, of the last row alone).
+ * What a sensor showed before is part of z and not a residual of an earlier solution, so a new solution is no
+ * step.
  *
  * The equations are solved at fixed row numbers, less and less often, so that most rows cost only their
  * products, and these are added for several rows at a time. The ridge of some rows pulls coefficients to 0

@@ -53,7 +53,7 @@ int svi_history_column(const struct svi_history *h, int column, int count, doubl
 /* The values of a column over the last `count` rows that are held. */
 struct svi_history_span {
     int rows, values;         /* rows; those that have a value */
-    double mean, first, last; /* of the values; NAN: there is none */
+    double mean, first, last; /* of the values; NAN: none */
     double least, most;       /* their range */
     double begin, end;        /* times of the first and the last of the rows */
 };

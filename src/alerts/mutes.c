@@ -4,7 +4,7 @@
  * (svi_mutes_line, svi_mutes_release), the archive.
  *
  * An alert is known by its key and number. While it is held back it has one entry, with its last event: an
- * update replaces the one before. `published` tells whether clients know the alert, which decides about what
+ * update replaces the one before. `published` shows whether clients know the alert, which decides about what
  * they get at the end. An alert that they do not know and that has closed needs no entry: the mute has
  * counted it, and has its line if it was one of the first.
  *
@@ -204,7 +204,7 @@ bool svi_mutes_unlearned(const struct svi_mutes *m, const char *key, double time
     return out->all || out->count > 0;
 }
 
-/* The mute that holds an event back; NULL: there is none. No time is asked: what is due was ended before. */
+/* The mute that holds an event back; NULL: none. No time is asked: what is due was ended before. */
 static struct svi_mute *mutes_of(const struct svi_mutes *m, const struct svi_event *e) {
     for (int i = 0; i < m->count; i++)
         if (!m->at[i]->ended && mute_covers_key(m->at[i], e->key, -INFINITY) &&
@@ -343,7 +343,7 @@ static bool mutes_continue(struct svi_mutes *m, int i, struct svi_mute *mute, st
 bool svi_mutes_hold(struct svi_mutes *m, struct svi_event *event) {
     const struct svi_alert_event *a = &event->as.alert;
     const bool opens = strcmp(a->state, "open") == 0, closes = strcmp(a->state, "close") == 0;
-    /* What is already held back decides first: an alert goes on being held although it has changed its
+    /* What is already held back decides first: an alert stays held although it has changed its
      * sensor, or is let go because it has. Only a new one asks for a mute. */
     const int i = mutes_held(m, event->key, a->alert);
     struct svi_mute *mute = mutes_of(m, event);
@@ -421,7 +421,7 @@ bool svi_mutes_release(struct svi_mutes *m, int64_t mute, struct svi_event *even
         if (h->mute != mute)
             continue;
         muted_event(h, event);
-        /* A close names no sensor: only a mute of the whole key goes on holding it back. */
+        /* A close names no sensor: only a mute of the whole key still holds it back. */
         const struct svi_mute *other = mutes_of(m, event);
         if (!other)
             return mutes_give(m, i, event);

@@ -1,5 +1,5 @@
 /* mutes.h: silence on purpose, as during maintenance. A mute covers the alerts of stream keys and sensors for
- * some time: their events are held back, and rows under it are not learned as normal. Assessment goes on:
+ * some time: their events are held back, and rows under it are not learned as normal. Assessment continues:
  * alerts open, change and close as always and have their numbers.
  *
  * HELD BACK is, of each alert, the last event. When the mute ends, an alert that opened under it and is still
@@ -76,7 +76,7 @@ void svi_mutes_free(struct svi_mutes **m);
 /* Adds a copy of *m with the next id, which is returned. NULL: SVS_LIMIT (there are SVI_MUTES_MAX),
  * SVS_NO_MEMORY. */
 struct svi_mute *svi_mutes_add(struct svi_mutes *m, const struct svi_mute *mute, svs_error *err);
-struct svi_mute *svi_mutes_find(struct svi_mutes *m, int64_t id); /* NULL: there is none, or it has ended */
+struct svi_mute *svi_mutes_find(struct svi_mutes *m, int64_t id); /* NULL: none, or it has ended */
 int svi_mutes_active(const struct svi_mutes *m);                  /* number that have not ended */
 
 /* Removes mutes that have ended; all engines must be idle. */
@@ -91,9 +91,9 @@ bool svi_mutes_unlearned(const struct svi_mutes *m, const char *key, double time
                          const char *(*name)(const void *user, int column), const void *user,
                          struct svi_unlearned *out);
 
-/* The first mute that has not ended and whose time is up by the engine time; NULL: there is none. */
+/* The first mute that has not ended and whose time is up by the engine time; NULL: none. */
 struct svi_mute *svi_mutes_due(struct svi_mutes *m, double time);
-double svi_mutes_deadline(const struct svi_mutes *m); /* the earliest `due`; INFINITY: there is none */
+double svi_mutes_deadline(const struct svi_mutes *m); /* the earliest `due`; INFINITY: none */
 
 /* Holds an alert event back (true), or says what is to be published: the event, which becomes an open if its
  * alert was held back so far and is not covered any more. Mutes that are due were ended before. Without

@@ -113,7 +113,7 @@ void svi_rule_every(char out[SVI_RULE_PART], bool by_rows, double interval) {
 }
 
 /* When an alert began: seconds, or the number of its first row in the stream. The rules also count rows that
- * the stream left out, so they only tell how many rows ago that was. A silence is of no row. */
+ * the stream left out, so they only show how many rows ago that was. A silence is of no row. */
 static double report_since(const struct svi_rules *r, const struct svi_rules_alert *a, bool by_rows,
                            const struct svi_rule_about *about) {
     return by_rows ? (double)(about->row - (r->rows - a->since_row)) : a->since;

@@ -160,8 +160,8 @@ double svi_rules_arrived(const struct svi_rules *r);
 void svi_rules_begin(struct svi_rules *r, double now);
 void svi_rules_pause(struct svi_rules *r);
 
-/* The gaps of a row that came as a map: columns that it leaves out (marks[j] != round), and those whose value
- * is missing
+/* The gaps of a row that arrived as a map: columns that it leaves out (marks[j] != round), and those whose
+ * value is missing
  * (`missing`: d flags, may be NULL). NULL: no gap. Valid until the next call. */
 const uint8_t *svi_rules_left_out(struct svi_rules *r, const uint32_t *marks, uint32_t round,
                                   const uint8_t *missing, int d);

@@ -31,7 +31,7 @@
 #define SPREAD_ROWS          30    /* rows of the mean of squares */
 #define MIN_MEANS            10    /* a mean counts once the past has this many times its rows */
 #define LARGEST              1e4f  /* deviations that a residual counts as at most */
-#define MIN_SQUARE           1e-4f /* mean square below which a spread is none */
+#define MIN_SQUARE           1e-4f /* mean square below which a spread counts as 0 */
 #define ALLOWANCE            0.5f  /* deviations: residuals below this are no change */
 #define MAX_DATED            1e6f  /* rows: a longer change begins again */
 #define COUNTS               8.0f  /* deviations that a residual counts as at most in a mean */
@@ -44,7 +44,7 @@
 #define MIN_STEP_SURPRISE    1.0   /* smallest surprise that STEP reports */
 #define TELLING              1.645 /* deviations: 5 % of a normal law lie above */
 
-/* Residuals: after time and context; after all that is known before and beside the value (forecast.h). */
+/* Residuals: after time and context; after all that is known before and next to the value (forecast.h). */
 enum { BY_CONTEXT, BY_ALL, RESIDUALS, VALUE = RESIDUALS };
 
 static const struct {
@@ -116,7 +116,7 @@ static const struct svi_array arrays[] = {
     SVI_ARRAY(OWNER, odd, NULL, OF_SENSOR),
     SVI_ARRAY(OWNER, unlearned, NULL, OF_SENSOR),
 };
-static const struct svi_arrays sensors_arrays = SVI_ARRAYS(arrays, "the judges of the sensors");
+static const struct svi_arrays sensors_arrays = SVI_ARRAYS(arrays, "the detectors of the sensors");
 
 static int sensors_regressors(int contexts) {
     return SVI_CONTEXT_TIME + contexts;
@@ -362,7 +362,8 @@ static void sensors_spread(float *restrict mean, const float *restrict now, floa
 }
 
 /* Cumulative sums of the residuals of one sign, less an allowance a row, as long as they stay above 0 (Page
- * 1954), and the rows of each: where the sum last left 0 is the likeliest begin of a change that goes on now.
+ * 1954), and the rows of each: where the sum last left 0 is the likeliest begin of a change that continues
+ * now.
  */
 SVI_WIDE
 static void sensors_accumulate(float *restrict sum, const float *restrict now, float sign, int d) {
@@ -723,7 +724,7 @@ static void sensors_assess(void *state, const struct svi_detector_sample *sample
     svi_deviations_learn(&s->deviations, m->bin, s->residual,
                          (float)fmax(1 / (double)(s->pace.rows + 1), 1 / s->pace.memory));
     svi_forecast_learn(&s->forecast, x, s->by_context, s->unlearned);
-    /* The pace last: WARM goes by the number of rows before this one. */
+    /* The pace last: WARM follows the number of rows before this one. */
     if (!svi_pace_row(&s->pace, m->time))
         return;
     s->forecast.memory = s->pace.memory;

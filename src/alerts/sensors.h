@@ -3,7 +3,7 @@
  *
  * SIGNALS. Each sensor has seven series, all but the last in both directions: its value (VALUE); the mean of
  * its last 30 residuals after time and context (LEVEL); its residual after all that is known before and
- * beside it (forecast.h), of this row and as the mean of the last 10, 60 and 360 (FORECAST); and the mean
+ * next to it (forecast.h), of this row and as the mean of the last 10, 60 and 360 (FORECAST); and the mean
  * square of its last 30 such residuals (SPREAD). Residuals are in deviations of the time of day
  * (deviations.h); means fade exponentially. STEP has one series for all sensors: the distance of the one that
  * has moved farthest away from its last rows (steps.h). SPREAD and STEP need several sensors: of one alone,

@@ -201,8 +201,8 @@ svs_code svi_engine_sums(svi_engine *e, struct svi_sums *r, svs_error *err);
 /* Differs from its earlier values where a record made now would differ in more than bits of rounding. */
 uint64_t svi_engine_sums_mark(const svi_engine *e);
 
-/* take: a refit whose snapshot is complete, to be run by svi_refit_run on any thread; NULL when there is
- * none. give: the refit that was taken has been run and takes effect. A kept state records after which
+/* take: a refit whose snapshot is complete, to be run by svi_refit_run on any thread; NULL: no refit is
+ * ready. give: the refit that was taken has been run and takes effect. A kept state records after which
  * sample, which is all that a replay needs to know. */
 struct svi_refit *svi_engine_refit_take(svi_engine *e);
 void svi_engine_refit_give(svi_engine *e);

@@ -260,7 +260,7 @@ static const struct {
 
 #define PACKED_HEAD 5 /* bytes: index, size of the body */
 #define SECTIONS    ((int)(sizeof sections / sizeof sections[0]))
-_Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a checkpoint has room for all");
+_Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a checkpoint holds all");
 
 /* Must this section be there when loading? */
 static bool section_needed(const struct svi_engine *e, int i) {

@@ -30,7 +30,7 @@ bool svi_engine_ahead(const svi_engine *e, double now, double *step) {
 }
 
 void svi_engine_move_clock(struct svi_engine *e, double step, double now) {
-    /* The rules hold arrivals whatever time the engine goes by. The engine's own times are arrivals only if
+    /* The rules hold arrivals whatever time the engine follows. The engine's own times are arrivals only if
      * its samples have no time stamps. */
     svi_rules_move_arrival(e->rules, step);
     if (e->by_arrival) {

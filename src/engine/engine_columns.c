@@ -23,7 +23,7 @@ static svs_code engine_refuse_missing(const struct svi_engine *e, int column, sv
     return svi_fail(err, SVS_MISSING_VALUE, "feature %d %s", column, why);
 }
 
-/* The replacement of a missing value; NAN: there is none, and the sample is refused. */
+/* The replacement of a missing value; NAN: none, and the sample is refused. */
 static double engine_replacement(struct svi_engine *e, enum svi_missing policy, int column) {
     switch (policy) {
     case SVI_MISSING_ZERO:

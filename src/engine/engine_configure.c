@@ -44,7 +44,7 @@ struct svi_engine_change {
     struct svi_outliers *outliers;
     struct svi_alert_stage *own_novelty; /* for one engine of many whose novelty is switched on */
     struct svi_rules *own_rules;         /* likewise */
-    struct svi_decision *prices;         /* if there were none before */
+    struct svi_decision *prices;         /* if there were not any before */
 };
 
 /* The next multiple of `every` after `seen`; -1 = never. */
@@ -135,8 +135,8 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
                : svi_fail_memory(err, "the scores of a bank");
 }
 
-/* After a rebuild every sample held has a new number. Tells the schema which sample had each category last,
- * by the new numbers, or it would reassign features that are in use. */
+/* After a rebuild every sample held has a new number. Reports to the schema which sample had each category
+ * last, by the new numbers, or it would reassign features that are in use. */
 static void configure_renumber(struct svi_engine *e) {
     const double *row;
     int64_t number;

@@ -64,8 +64,8 @@ svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_setti
 /* Options of the quality stage for these settings; `prices` points into *s. */
 struct svi_quality_options svi_engine_quality_options(const struct svi_settings *s);
 
-/* Tells a schema with columns which samples are held now. To be called after samples were added or removed,
- * because the schema reuses the feature of a category only when no held sample has it. */
+/* Reports to a schema with columns which samples are held now. To be called after samples were added or
+ * removed, because the schema reuses the feature of a category only when no held sample has it. */
 void svi_engine_refresh_held(struct svi_engine *e);
 static inline void svi_engine_note_held(struct svi_engine *e) {
     if (e->schema.columns)

@@ -32,7 +32,7 @@ struct svi_engine_common {
     struct svi_units *units;       /* of the columns; NULL: not kept */
     double policies;               /* number of engines that share alert.budget; 0: it is not shared */
     double asked;                  /* common factor of their alert levels */
-    const struct svi_mutes *mutes; /* of all engines; NULL: there are none */
+    const struct svi_mutes *mutes; /* of all engines; NULL: none */
 };
 
 /* Settings with a count of their users: the engines of a stream share them. */
@@ -54,7 +54,7 @@ struct svi_engine_scratch {
     struct svi_member_scores members; /* their scores of the sample at hand */
     struct svi_shared_scratch novelty;
     struct svi_shape_scratch row;   /* of the sample at hand; empty: each engine has its own */
-    double *stack;                  /* of the sample at hand, for a key's stack; NULL: there are none */
+    double *stack;                  /* of the sample at hand, for a key's stack; NULL: none */
     struct svi_reply_scores *asked; /* receives the scores of the message at hand; NULL: nobody asked */
 };
 
@@ -198,7 +198,7 @@ static inline int svi_engine_removed_elsewhere(const struct svi_engine *e) {
     return e->stack && e->stack->said ? e->stack->said->removed : 0;
 }
 
-/* The learner of all samples; NULL: there is none. */
+/* The learner of all samples; NULL: none. */
 static inline svs_learner *svi_engine_whole(const struct svi_engine *e) {
     return e->stack ? e->stack->whole : NULL;
 }

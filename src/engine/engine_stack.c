@@ -2,9 +2,9 @@
  *
  * The host, e->learner, takes each sample first and may refuse it; the learner of all samples,
  * e->stack->whole, follows it: it has the host's features and classes before it is asked. Both work in one
- * scratch, so the host's scores are copied before the other is called. What the bank of all keys says came
- * with the element (e->stack->said). For a late label the members score the waiting row again, before the
- * host learns it.
+ * scratch, so the host's scores are copied before the other is called. What the bank of all keys predicts
+ * arrived with the element (e->stack->said). For a late label the members score the waiting row again, before
+ * the host learns it.
  *
  * Lack of memory refuses nothing here: e->stack->whole is out of the stack until it has caught up, and the
  * engine marks itself out of memory. */

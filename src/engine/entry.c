@@ -32,7 +32,7 @@ static struct svi_source *entry_add(struct svi_entry *n, const struct svi_envelo
 }
 
 /* Checks the number of a message against the table of sources. After a loss of the journal the first message
- * of a source tells where it continues, and the numbers before are lost; a later one that does not follow was
+ * of a source shows where it continues, and the numbers before are lost; a later one that does not follow was
  * refused the first time, too, and is refused again. */
 static svs_code entry_number(struct svi_entry *n, const struct svi_envelope *env, struct svi_arrival *a,
                              struct svi_receipt *r, svs_error *err) {

@@ -70,7 +70,7 @@ static inline void svi_outliers_note(struct svi_outliers *o, const double *x, in
 void svi_outliers_renew(struct svi_outliers *o, int feature);
 void svi_outliers_prune(struct svi_outliers *o, const bool *keep);
 
-/* Loading goes into a new one. */
+/* Load into a new one. */
 void svi_outliers_archive(struct svi_archive *a, struct svi_outliers *o);
 
 double svi_outliers_memory(int d); /* bytes */

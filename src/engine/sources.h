@@ -86,7 +86,7 @@ void svi_sources_move_times(svi_sources *p, double from, double step);
 /* Number of sources of this owner that svi_sources_add would not remove now. O(count). */
 int64_t svi_sources_owned(const svi_sources *p, uint64_t owner, double now, double idle);
 
-/* Names in the order in which they were added, each with its next number and cursor. Loading goes into an
+/* Names in the order in which they were added, each with its next number and cursor. Loading fills an
  * empty table; loaded numbers count as on disk. */
 void svi_sources_archive(struct svi_archive *a, svi_sources *p);
 

@@ -65,7 +65,7 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
     return e;
 }
 
-/* A name as a text may show it: it came from outside. */
+/* A name as a text may show it: it is from outside. */
 #define KEY_SHOWN 100
 static const char *key_shown(char shown[KEY_SHOWN], const char *key) {
     svi_escape(shown, KEY_SHOWN, key, strlen(key));
@@ -272,7 +272,7 @@ void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const stru
     f->stream.root->out_of_memory = f->stream.root->out_of_memory || figures->out_of_memory;
     entry->last = *figures;
     svi_fleet_queue(f, entry);
-    /* A turn is given to accepted samples alone: a command or passing time does not make a key look heard. */
+    /* A turn is given to accepted samples alone: a command or passing time does not touch a key. */
     if (sample) {
         svi_fleet_groups_time(f, figures->ts);
         entry->heard = now;
@@ -411,8 +411,8 @@ static void fleet_forget_idle(struct svi_fleet *f, const char *key, double now) 
     f->now = now;
     svi_large_pages_go_on(&f->pages);
     const double idle = f->stream.root->s->keys_idle;
-    /* No pass over the keys: the table keeps them in the order in which they were heard. The negation also
-     * catches NAN. */
+    /* No pass over the keys: the table keeps them in the order in which they were last seen. The negation
+     * also catches NAN. */
     if (idle <= 0 || !(now - fleet_silent(f) > idle))
         return;
     svi_workers_settle(f);

@@ -1,7 +1,7 @@
 /* The keys of the elements that come next are looked up some elements ahead.
  *
  * What the engines of many keys hold fits no cache: a sample of one that was not used for a while waits for
- * memory some fifty times, each time for what the last look said. Of several samples these waits can pass
+ * memory about fifty times, each time for what the last access returned. Of several samples these waits can pass
  * together: for a lot of elements of a message first the places of their keys are fetched, then the entries,
  * then the engines and what these point to, step by step for all of the lot, before the first of them is
  * learned. Nothing is changed by it. */
@@ -34,7 +34,7 @@ static void ahead_read(struct ahead *a, const svi_key_table *t, const struct svi
 }
 
 /* The entries are fetched in one loop and read in the next: in between, the memory accesses of all of them
- * overlap. A guess goes by the hash alone, so a wrong one costs time and nothing else. */
+ * overlap. A guess follows the hash alone, so a wrong one costs time and nothing else. */
 static void ahead_find(struct ahead *a, const svi_key_table *t, bool engines) {
     const struct svi_key_entry *entry[SVI_FLEET_AHEAD];
     for (int i = 0; i < a->count; i++)

@@ -1,9 +1,9 @@
 /* Alerts of all keys together: alert.budget is that of the stream.
  *
- * Each key's policy goes by its own past, as if it were alone, and higher by a factor that all of them share
+ * Each key's policy follows its own past, as if it were alone, with a factor above it that all of them share
  * (alerts/budget.h). What it has found comes with its figures after each element, in the order in which
- * they came; the factor and the number of policies change where keys are coupled. A policy sets its levels at
- * numbers of its own samples, by what holds then: so nothing has to be visited, and no result depends on
+ * they arrived; the factor and the number of policies change where keys are coupled. A policy sets its levels
+ * at numbers of its own samples, by what holds then: so nothing has to be visited, and no result depends on
  * which keys are in memory or on threads. */
 #include "fleet/fleet_internal.h"
 

@@ -40,7 +40,7 @@ static bool group_is(const struct svi_event *event, const char *state) {
     return strcmp(event->as.alert.state, state) == 0;
 }
 
-/* No row came at all. The rules "silent" and "absent" differ by what the key had shown before; for a group
+/* No row arrived at all. The rules "silent" and "absent" differ by what the key had shown before; for a group
  * they are one cause. */
 static bool group_is_silence(const struct svi_alert_event *a) {
     return a->rule && a->count == 0 &&
@@ -62,7 +62,7 @@ static const char *group_statement(const struct svi_alert_event *a) {
 
 /* A hash of statement and the i-th feature: that of the leading detector, which the line is about, comes
  * before those of the row. An alert about a measure of quality, or about silence, blames no feature. A column
- * without a name goes by its number, behind a second slash. */
+ * without a name follows its number, behind a second slash. */
 static uint64_t group_cause(const struct svi_alert_event *a, int i) {
     char cause[3 * SVI_GROUP_WORD + SVS_NAME_MAX];
     const int at = i - (a->lead != NULL);
@@ -125,7 +125,7 @@ static void group_keep(struct svi_group_first *f, const char *rest, const struct
     f->sensors = a->sensors;
 }
 
-/* ---- what goes out */
+/* ---- what is sent */
 
 /* "plant 12 keys: m01, m02, m03 and 9 more: temp 93 above its limit 90, since 10:42 UTC". What is missing
  * begins with its own colon: "... and 9 more: no rows since 10:42 UTC (...)". */
@@ -268,8 +268,8 @@ static void group_await(struct svi_fleet *f, struct svi_alert_group *g, double t
     f->groups_due_at = fmin(f->groups_due_at, g->due_at);
 }
 
-/* An alert opens. False: it goes out as it is. */
-/* The first alert of a group returns false: it goes out as its engine wrote it, and the group keeps what it
+/* An alert opens. False: it is sent as it is. */
+/* The first alert of a group returns false: it is sent as its engine wrote it, and the group keeps what it
  * needs to speak again. `reported` 0 tells a new group from one that has been reported. */
 static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_event *event) {
     const struct svi_alert_event *a = &event->as.alert;

@@ -1,4 +1,4 @@
-/* The keys in files beside the checkpoints, so that a checkpoint writes only what has changed.
+/* The keys in files next to the checkpoints, so that a checkpoint writes only what has changed.
  *
  * A checkpoint is the state at its mark. There the keys that have changed become pending, which takes no
  * time. They are then written piece by piece between turns, and a pending key that is about to change is

@@ -1,9 +1,9 @@
 /* The merged prior: what the keys of all machines hold, for new keys of this one (merge/prior_merge.h).
  *
  * It comes from a merger as a record, which is in the journal: the keys that begin after it take it, in every
- * replay. The fleet keeps the record as it came, and makes a prior of it where it makes its own: at a
+ * replay. The fleet keeps the record as it arrived, and makes a prior of it where it makes its own: at a
  * coupling, and when the record is taken. Which of both keys take is decided there, by what the keys here
- * hold (learner/prior_agree.h): a merged prior that is not sound, not like the keys here, or worse than a
+ * hold (learner/prior_agree.h): a merged prior that is damaged, not like the keys here, or worse than a
  * constant on their rows is passed over, and keys begin with what is known here. So the worst that another
  * machine can do is to be of no use.
  *

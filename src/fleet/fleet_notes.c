@@ -63,8 +63,8 @@ void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double 
         f->largest.known_columns = -1;
     if (kind == SVI_NOTE_CLOCK)
         svi_fleet_groups_move(f, step, now);
-    /* A process that starts moves the times at which keys were heard by the time that has passed since the
-     * last arrival, as if there had been no pause: nobody listened then, and silence during it proves
+    /* A process that starts moves the times at which keys were last seen by the time that has passed since
+     * the last arrival, as if there had been no pause: nobody listened then, and silence during it proves
      * nothing. A clock that runs behind the last arrival moves nothing. */
     const double arrived = kind == SVI_NOTE_BEGIN ? svi_fleet_arrived(s) : now;
     step = kind == SVI_NOTE_BEGIN && arrived < now && !isinf(arrived) ? now - arrived : step;
@@ -109,7 +109,7 @@ void svi_fleet_unlink(struct svi_fleet *f, struct svi_key_entry *entry) {
     notes_tidy(f);
 }
 
-/* By how much a note moves the time at which a key was heard. */
+/* By how much a note moves the time at which a key was last seen. */
 static double note_moves(const struct svi_note *n) {
     return n->kind == SVI_NOTE_CLOCK || n->kind == SVI_NOTE_BEGIN ? n->step : 0;
 }
@@ -195,7 +195,7 @@ svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_e
     if (svi_fleet_change(f, entry, err) != SVS_OK)
         return err->code;
     /* All sources had left since the key was touched last: its rules do not count that silence. An engine
-     * whose rules are those of f->off has none of its own. */
+     * whose rules are those of f->off has no own ones. */
     if (entry->head.rests != (uint32_t)f->rests && entry->engine->rules != &f->off.rules) {
         svi_workers_settle(f); /* rows of before may be on their way */
         svi_rules_pause(entry->engine->rules);

@@ -166,7 +166,7 @@ static struct svi_engine *prior_engine(struct svi_fleet *f, struct svi_key_entry
 }
 
 /* Keys whose rows were judged by bounds that have changed much judge them again, silent keys too: returns
- * how many. Each may come back from the disk, so keys leave memory as the walk goes on. `keys_out` counts
+ * how many. Each may come back from the disk, so keys leave memory as the walk continues. `keys_out` counts
  * the keys whose factor is 0: the prior has nothing of them. */
 static int64_t prior_apply_bounds(struct svi_fleet *f, const struct svi_prior *of) {
     int64_t judged = 0, out = 0;

@@ -404,7 +404,7 @@ static bool shared_row(struct svi_fleet *f, struct svi_key_entry *entry, struct 
         return false;
     }
     /* As in the engine of the key: the time that the sample has, so that what the bank holds does not depend
-     * on when it came. */
+     * on when it arrived. */
     sh->time = fmax(sh->time, isnan(m->ts) ? now : m->ts);
     svi_fleet_shared_read_bounds(f);
     const bool inside = svi_fleet_shared_bound(sh, m->x, m->d);

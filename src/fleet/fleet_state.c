@@ -214,7 +214,7 @@ void svi_key_sum_take(struct svi_key_sum *sum, const uint8_t hash[16]) {
 }
 
 /* The key's state as it is, and its hash, wherever it is: in the engine, in the files (which have the hash
- * beside it), or in the cache. *r points into f->state or into the cache, and is valid until the next call.
+ * next to it), or in the cache. *r points into f->state or into the cache, and is valid until the next call.
  */
 static svs_code key_state(struct svi_fleet *f, struct svi_key_entry *n, struct svi_key_record *r,
                           svs_error *err) {

@@ -21,7 +21,7 @@
 #include "learner/learner_prior.h"
 #include "merge/prior_record.h"
 
-/* A sum has some 31 digits of the largest that was ever in it. Where a row that has left was larger than the
+/* A sum has about 31 digits of the largest that was ever in it. Where a row that has left was larger than the
  * variance by this factor, the digits of the variance that a double shows are no longer all right. */
 #define MAX_REMOVED 1e15
 

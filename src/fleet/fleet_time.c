@@ -6,7 +6,7 @@
  * that the start of a process, after which each key waits from the start, touches none of them.
  *
  * Passing time is an input that a journal repeats (SVI_RECORD_TIME): which keys are due, and in which order,
- * follows from what came before. */
+ * follows from what arrived before. */
 #include <math.h>
 
 #include "base/fail.h"

@@ -2,7 +2,7 @@
  *
  * The stream's thread finds the engine of each element and hands a copy of the element to the worker of its
  * key, which decodes it, learns it and keeps the events of the engine. The stream's thread then takes the
- * elements up in the order in which they came: it sends their events, and counts them in the receipts of
+ * elements up in the order in which they arrived: it sends their events, and counts them in the receipts of
  * their messages and in the table of keys. So the elements of a key are learned in their order, and what is
  * published is in the order of the elements, whichever worker was faster.
  *
@@ -31,7 +31,7 @@
 struct task {
     struct svi_key_entry *entry;
     struct svi_engine *engine;
-    struct svi_bytes element;     /* its bytes, what error events show, and the `columns` that it goes by */
+    struct svi_bytes element;     /* its bytes, what error events show, and the `columns` that it follows */
     size_t size, shown, columns;  /* of these parts; shown 0: the element itself */
     struct svi_shared_score said; /* by the bank of all keys */
     double now;
@@ -71,7 +71,7 @@ struct svi_workers {
 static void worker_sink(void *user, const struct svi_event *event) {
     struct task *t = user;
     const svi_stream *s = &t->entry->fleet->stream;
-    const bool alert = event->topic == SVI_TOPIC_ALERT; /* which may become another before it goes out */
+    const bool alert = event->topic == SVI_TOPIC_ALERT; /* which may become another before it is sent */
     const bool asked = s->encoded >> event->topic & 1;
     struct svi_event named = *event;
     named.key = t->entry->name;
@@ -83,7 +83,7 @@ static void worker_sink(void *user, const struct svi_event *event) {
         t->engine->out_of_memory = true; /* lost, as `seq` shows */
 }
 
-/* Runs on the worker. The element is a message of its own here; what the real message offered beside it (the
+/* Runs on the worker. The element is a message of its own here; what the real message offered next to it (the
  * bytes that an error shows, the list of columns) follows it in the copy. */
 static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     struct svi_envelope env;
@@ -245,8 +245,8 @@ void svi_workers_settle(struct svi_fleet *f) {
         workers_take_up(f, c, c->given);
 }
 
-/* Copies the bytes that the element and its error events need: the message is gone when the worker reads
- * them. The columns of the message come along if the element has none. */
+/* Copies the bytes that the element and its error events need: the message is no longer there when the worker
+ * reads them. The columns of the message come along if the element has none. */
 static svs_code task_copy(struct task *t, const struct svi_envelope *env) {
     const struct svi_element *el = &env->first;
     const uint8_t *columns = env->columns, *end = columns;

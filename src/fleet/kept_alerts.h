@@ -45,7 +45,7 @@ struct svi_alert_query {
 void svi_kept_alerts_put(const svi_kept_alerts *k, const struct svi_alert_query *q, struct svi_pack *p);
 
 /* Replaces the content of `out` by the first kept event with a number above `since`, and returns its number;
- * 0: there is none. -1: SVS_NO_MEMORY. */
+ * 0: none. -1: SVS_NO_MEMORY. */
 int64_t svi_kept_alerts_next(const svi_kept_alerts *k, int64_t since, struct svi_bytes *out);
 
 /* Largest number of bytes that what is kept now may take: buffers are at most four times as long. */

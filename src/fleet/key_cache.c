@@ -31,7 +31,7 @@
 
 #define CHECK     sizeof(uint64_t)  /* bytes behind a value: its XXH3, seeded with its number */
 #define MAP_FIRST ((size_t)1 << 28) /* bytes */
-#define PROBE     (1 << 20)         /* bytes: more than there is room for where there was none */
+#define PROBE     (1 << 20)         /* bytes: more than there is space for where none existed */
 /* Bytes that one item can add to the resident part of the map, at most about: the system maps up to 64 KiB
  * around a page that is read, and an item is in one leaf or in pages of its own. */
 #define ITEM_TOUCHES ((size_t)128 << 10)
@@ -40,7 +40,7 @@
 struct svi_key_cache {
     MDB_env *env;
     MDB_dbi table;
-    MDB_txn *reader; /* NULL: there is none */
+    MDB_txn *reader; /* NULL: none */
     bool reading;    /* it is of the newest state */
     size_t map;
     size_t touched; /* bytes of the map that may be resident; at most SVI_KEY_CACHE_RESIDENT */

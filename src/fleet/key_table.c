@@ -7,7 +7,7 @@
  * keys each source began is counted in a table of the same kind, of numbers.
  *
  * Three lists run through the entries: before/after in the order of beginning, which all results go by;
- * sooner/later by when keys were heard, which is put in order only once it is asked for; newer/older of
+ * sooner/later by when keys were last seen, which is put in order only once it is asked for; newer/older of
  * those in memory, about by last use, which decides about time alone.
  *
  * In the order of reading: table_place, svi_key_table_add and svi_key_table_remove, then each list with its
@@ -49,9 +49,9 @@ struct svi_key_table {
     size_t owner_places, owner_count;
     int64_t part_of_owner, beyond; /* keys of owners beyond that many each */
     int64_t count, in_memory;
-    struct svi_key_entry *first, *last, *newest, *oldest, *silent, *latest; /* heard: the last one */
+    struct svi_key_entry *first, *last, *newest, *oldest, *silent, *latest; /* `heard`: the last one */
     uint64_t turns;
-    bool ordered; /* by turns: silent to heard */
+    bool ordered; /* by turns: by silence */
 };
 
 uint64_t svi_key_hash(const char *name, size_t length) {
@@ -153,7 +153,7 @@ int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner) {
 /* ---- keys */
 
 /* The place of this key, or the free one where it belongs. Low bits of the hash choose the place; the high
- * ones have chosen the part, and say nothing more within it. */
+ * ones have chosen the part, and give no more evidence within it. */
 static size_t table_place(const struct table_part *part, uint64_t hash, const char *name, size_t length) {
     const size_t mask = part->places - 1;
     size_t i = hash & mask;
@@ -247,7 +247,7 @@ static struct svi_key_entry *sort_keys(svi_key_table *t, key_compare *compare) {
     return all;
 }
 
-/* ---- when they were heard */
+/* ---- when they were last seen */
 
 static void turn_append(svi_key_table *t, struct svi_key_entry *k) {
     k->sooner = t->latest;

@@ -51,7 +51,7 @@ struct svi_key_entry {
 
 typedef struct svi_key_table svi_key_table;
 
-/* NULL: SVS_NO_MEMORY. Owner: the caller, who frees the engines of all entries before. */
+/* NULL: SVS_NO_MEMORY. Owner: the caller, which frees the engines of all entries before. */
 svi_key_table *svi_key_table_new(svs_error *err);
 void svi_key_table_free(svi_key_table **t);
 

@@ -547,7 +547,7 @@ svs_code svi_stream_command(svi_stream *s, const struct svi_command *c, struct s
     if (code != SVS_OK)
         return code;
     if (c->op == SVI_COMMAND_DROP && !s->verbs->command)
-        return svi_fail(err, SVS_BAD_KEY, "the stream has no keys: there is none to drop");
+        return svi_fail(err, SVS_BAD_KEY, "the stream has no keys to drop");
     if (!key[0] && c->op != SVI_COMMAND_DROP)
         return svi_stream_command_engine(s, s->root, c, settings, now, count, err);
     if (c->op == SVI_COMMAND_CONFIG || c->op == SVI_COMMAND_LOAD || c->op == SVI_COMMAND_REFIT)

@@ -121,7 +121,7 @@ void svi_stream_pass(svi_stream *s, double now);
 void svi_stream_begin(svi_stream *s, double now);
 
 /* Names in the settings `limits` and `context` that no column has, as a text; with keys, by the columns of
- * the key that was last seen. False: there are none, or no columns yet. */
+ * the key that was last seen. False: none, or no columns yet. */
 bool svi_stream_strangers(svi_stream *s, char *text, size_t size);
 
 /* Is a recovered state ahead of the clock? *step: the amount by which to move its arrival times, 0 where only

@@ -23,7 +23,7 @@
 
 /* ---- events */
 
-/* What was held back may concern a key that is gone: then nobody waits for it. */
+/* What was held back may concern a key that is removed: then nobody waits for it. */
 static void stream_mutes_release(svi_stream *s, int64_t mute, double ts) {
     struct svi_event event;
     while (svi_mutes_release(s->mutes, mute, &event)) {
@@ -63,7 +63,7 @@ void svi_stream_mutes_time(svi_stream *s, double time) {
     }
     if (s->mutes->count == 0 || !svi_mutes_due(s->mutes, s->mutes->time))
         return;
-    /* Rows that wait for the second thread came before. The workers of a fleet are at rows after this one:
+    /* Rows that wait for the second thread arrived before. The workers of a fleet are at rows after this one:
      * they go on, and see nothing of what changes here. */
     if (!s->keyed)
         svi_engine_settle(s->root);
@@ -122,7 +122,7 @@ int64_t svi_stream_mute_keys(svi_stream *s, const struct svi_mute *mute) {
     return f ? count : -1;
 }
 
-/* The engine whose columns decide whether a sensor exists: that of the matching key heard last; without one,
+/* The engine whose columns decide whether a sensor exists: that of the matching key seen last; without one,
  * that of the last sample. */
 static const struct svi_engine *mute_engine(svi_stream *s, const char *key) {
     struct svi_fleet *f = svi_fleet_of(s);

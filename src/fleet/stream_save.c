@@ -5,7 +5,8 @@
  * keys, or the list of their files. The last section of a stream with keys is the sum of their hashes.
  *
  * A stream that gets higher limits is another one, made from the sections of this one, which takes its place;
- * one that goes back has another one made from those of then, which lends its root what goes back. */
+ * one that goes to an older state has another one made from the settings of then, which lends its root that
+ * state. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +25,7 @@ void svi_stream_archive_sources(struct svi_archive *a, svi_stream *s) {
     svi_sources_archive(a, s->entry.sources);
 }
 
-/* Not hashed: two runs over the same samples differ in when they came. */
+/* Not hashed: two runs over the same samples differ in when they arrived. */
 void svi_stream_archive_source_times(struct svi_archive *a, svi_stream *s) {
     svi_sources_times_archive(a, s->entry.sources);
 }

@@ -30,7 +30,7 @@ struct svi_member_description {
 };
 
 #define SVI_BANK_FORESTS    2
-#define SVI_BANK_TREE_BYTES (480 << 10) /* nodes of a forest that an event has room for */
+#define SVI_BANK_TREE_BYTES (480 << 10) /* nodes of a forest that an event has space for */
 
 /* Boosted trees of a member (trees/forest.h has their packed form). */
 struct svi_forest_description {

@@ -260,8 +260,8 @@ static void gram_move_triangle(struct svi_gram *g, double *scratch, bool out) {
     }
 }
 
-/* The triangle alone goes into the state, by way of `room`; and what waits in the block as rows, so that the
- * same rows are added together later. */
+/* The triangle alone is written to the state, by way of `room`; and what waits in the block as rows, so that
+ * the same rows are added together later. */
 void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *scratch) {
     bool positive = true;
     int filled = g->filled;

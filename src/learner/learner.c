@@ -223,7 +223,7 @@ static bool learner_good_name(svs_value v) {
 
 /* How a sample with a label is going to be learned. */
 struct learner_entry {
-    bool fresh; /* its class is new; there is room for it */
+    bool fresh; /* its class is new; there is space for it */
     struct svi_weight weight;
 };
 
@@ -251,7 +251,7 @@ static __attribute__((noinline)) svs_code learner_reserve(svs_learner *l, svs_va
 }
 
 /* All that can fail of learning the row of *s, which is in input 0. A normal sample needs no more memory:
- * the ring says so by one look, and the reservation stays out of line. */
+ * the ring shows that by one check, and the reservation stays out of line. */
 static svs_code learner_admit(svs_learner *l, const svs_sample *s, svs_step *out, struct learner_entry *entry,
                               svs_error *err) {
     svs_code code = learner_resolve(l, s->y, out, err);
@@ -411,10 +411,10 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     if (code != SVS_OK)
         return code;
     /* Its scores are copied out of the ring before learning, which may use the same slot. */
-    slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
+    slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more space */
     const struct svi_ring_scores *s = svi_ring_scored(&l->waiting, slot);
     const double *row = svi_ring_row(&l->waiting, slot);
-    out->rows = svi_rows_of(s->class_count); /* and the scores as they were made when it came */
+    out->rows = svi_rows_of(s->class_count); /* and the scores as they were made when it arrived */
     out->class_count = s->class_count;
     out->predicted = s->predicted;
     out->version = s->version;

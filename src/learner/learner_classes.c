@@ -1,4 +1,4 @@
-/* Classes: labels and their indices in order of first sight, rows of W, and the room that a new class needs.
+/* Classes: labels and their indices in order of first sight, rows of W, and the space that a new class needs.
  *
  * Two classes are one row, positive = the second; from three on each class has its row. What can fail is in
  * svi_class_reserve, so that svi_class_add cannot. */

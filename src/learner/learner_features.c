@@ -12,7 +12,7 @@
 
 /* ---- more of them */
 
-/* Room for `features` of them in all that has one entry for each. */
+/* Space for `features` of them in all that has one entry for each. */
 /* Rings last: P and the scratch may have grown in vain if these fail, which harms nothing, whereas
  * feature_capacity says how wide the rows are. */
 static svs_code features_reserve(svs_learner *l, int features, svs_error *err) {

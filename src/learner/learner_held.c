@@ -21,7 +21,7 @@ void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
                                      .waiting_oldest = svi_ring_oldest(&l->waiting)};
 }
 
-/* The newest live slot of the window; -1: there is none. Dead slots at the end are passed over. */
+/* The newest live slot of the window; -1: none. Dead slots at the end are passed over. */
 static int32_t held_newest(const svs_learner *l) {
     int32_t i = l->window.live ? l->window.count - 1 : -1;
     while (i >= 0 && !svi_ring_live(&l->window, svi_ring_at(&l->window, i)))

@@ -8,7 +8,7 @@
  * from sums anyway. A feature that the prior does not know takes no part in it, as if it had been at its
  * mean. Each key has a center, between the mean of what it holds and the level of all, to which the samples
  * of others count as moved. What it holds is counted in shared sums: each sample as it is learned, and
- * again, taken out, as it leaves. Which samples enter is said by bounds (learner/prior_bounds.h). Invariant:
+ * again, taken out, as it leaves. Bounds decide which samples enter (learner/prior_bounds.h). Invariant:
  * a verdict changes only while all that is held is taken out, so what leaves is what entered.
  *
  * Read svi_prior_entry and svi_prior_begin first, then svi_prior_add_sample, svi_prior_left and prior_look.
@@ -59,7 +59,7 @@ static uint16_t prior_find(const svs_learner *l, const struct svi_prior *of, int
     return of && place < sums->n ? svi_prior_feature(of, sums->identity[place], j) : SVI_PRIOR_NONE;
 }
 
-/* Of the features that there is room for. */
+/* Of the features that there is space for. */
 static svs_code prior_reserve_traits(const svs_learner *l, svs_error *err) {
     return svi_prior_key_reserve(l->prior->key, l->prior->capacity + (l->o.task == SVS_REGRESS), err);
 }

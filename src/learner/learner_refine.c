@@ -1,16 +1,16 @@
 /* Refinement: P loses digits, and w follows it with every sample. The residual of the rows held takes w back,
  * w += P (b - G w), as exactly as a fresh solve would have it; where that would not last, P is made again.
  *
- * A look at the residual reads the whole window, so it is made when w may be off, not by the clock. What P
+ * A check of the residual reads the whole window, so it is made when w may be off, not by the clock. What P
  * has lost acts like a matrix that was added to G: w goes wrong by its relative error times the way that w
- * has come since it was right. Both are measured some 32 times a window (refine_measure): the error of P by
+ * has come since it was right. Both are measured about 32 times a window (refine_measure): the error of P by
  * two vectors u of which G u is kept sample by sample, so that P (G u) should be u again (svi_energy); the
  * way by where w was (`from`). Removals that leave little of 1 call for a measure once their losses add up. A
  * P that is made again keeps the epoch's coordinates: when it is made is a matter of rounding, which must not
- * move the ridge. In small windows a look is cheap, and with scale none the ridge drowns G u: there the
+ * move the ridge. In small windows a check is cheap, and with scale none the ridge drowns G u: there the
  * residual of the bias's equation, or the condition alone, says when.
  *
- * One look serves all classes, as they share P: it is that of one combination of the rows of W with fixed
+ * One check serves all classes, as they share P: it is that of one combination of the rows of W with fixed
  * signs. Only where its correction counts are all of them corrected, in one more pass. A stream on which
  * nothing is wrong keeps its bits. */
 #include <float.h>
@@ -29,7 +29,7 @@
 #define OFFSET    1e-6 /* deviations from which a constant has left its center */
 
 /* Of w, relative. What is corrected: a plain solve has some eps times the condition itself. The promise is
- * 1e-10; the error of P is known to a factor of some 3. */
+ * 1e-10; the error of P is known to a factor of about 3. */
 #define TOLERATED       5e-13
 #define TOLERATED_PLAIN 16
 #define PROMISED        1e-11
@@ -40,7 +40,7 @@
 #define ROUNDS          3
 
 #define PARTS      8  /* the most that the error of P is taken for, in multiples of what its probe shows */
-#define HEAL_SHARE 12 /* a new P costs one look, and one more for each HEAL_SHARE features */
+#define HEAL_SHARE 12 /* a new P costs one check, and one more for each HEAL_SHARE features */
 
 /* With scale none, for each SHARE features and rows of W a window may be read once more. */
 #define SHARE 24
@@ -53,7 +53,7 @@
 #define CORRECT_MIN 1e-13
 
 #define ERROR   0.25 /* of w, by a residual of 1 a sample and a condition of 1 */
-#define RELAXED 16   /* arrivals from one look to the next, where many learners share the time of a sample */
+#define RELAXED 16   /* arrivals from one check to the next, where many learners share the time of a sample */
 
 /* ---- the residual */
 
@@ -73,7 +73,7 @@ static inline double refine_target(const svs_learner *l, int32_t slot, int k, do
     return label == (svi_rows(l) == 1 ? 1 : k) ? 1 : -1;
 }
 
-/* Rows of the window at a time, as they came, that serve all vectors before the next ones come. */
+/* Rows of the window at a time, as they arrived, that serve all vectors before the next ones come. */
 struct refine_block {
     const double *row[SVI_REFINE_ROWS];
     int32_t slot[SVI_REFINE_ROWS];
@@ -172,7 +172,7 @@ static double refine_combination(const svs_learner *l, double *w) {
     return squares;
 }
 
-/* The combination of the rows of W goes into scratch[2], and its residual into scratch[0]. Returns the sum
+/* The combination of the rows of W is written to scratch[2], and its residual to scratch[0]. Returns the sum
  * of the squares of all rows. With targets and weights of all rows combined, one pass over the window serves
  * any number of classes. */
 static double refine_combine(svs_learner *l) {
@@ -334,8 +334,8 @@ static bool refine_off_too_far(const svs_learner *l) {
     return l->refine.off > fmax(OFF_MAX, OFF_PLAIN * refine_tolerated(l));
 }
 
-/* Calls for a look if w may be off too far before the next measure: by what is lost so far, plus the error
- * of P times the way that w has come and, if it goes on like this, will come. */
+/* Calls for a check if w may be off too far before the next measure: by what is lost so far, plus the error
+ * of P times the way that w has come and, if it continues like this, will come. */
 static void refine_measure_error(svs_learner *l, double gain) {
     struct svi_refine *r = &l->refine;
     const double gone = refine_removed(l), on = fmax(gone - r->gone, 0);
@@ -406,7 +406,7 @@ void svi_refine_begin_epoch(svs_learner *l) {
     r->fresh = svi_refine_probes(l) ? r->lost > fmax(PROMISED / 4, refine_tolerated(l)) : r->now > ILL;
 }
 
-/* What w may be off by since the last look, relative to it, where P is not measured by G u: known losses,
+/* What w may be off by since the last check, relative to it, where P is not measured by G u: known losses,
  * and the bias's equation, amplified by the condition. */
 static double refine_estimate(const svs_learner *l) {
     return l->refine.lost + ERROR * l->refine.residual * l->refine.now;
@@ -438,8 +438,8 @@ static bool refine_wants_new(const svs_learner *l) {
     return (moved > 0 && refine_off_too_far(l)) || r->looks > l->d / HEAL_SHARE;
 }
 
-/* One look, and what follows from it. The order: a new P first where it is wanted, since a correction by a P
- * that is far off would not hold; that may have made the look needless. */
+/* One check, and what follows from it. The order: a new P first where it is wanted, since a correction by a P
+ * that is far off would not hold; that may have made the check needless. */
 bool svi_refine(svs_learner *l) {
     if (!l->o.window || l->held_learned == 0 || !refine_is_due(l))
         return false;

@@ -8,7 +8,7 @@
  *
  * where the sample learned last counts fully. The period is the power of two that D fits into, or the
  * samples in which nu falls to one half, if these are fewer: rho_j lies between nu/2 and nu, and it follows
- * from the counts alone, whenever a feature came and whenever P was rebuilt. Invariant: l->ridge is rho in
+ * from the counts alone, whenever a feature arrived and whenever P was rebuilt. Invariant: l->ridge is rho in
  * hats to rounding, and exactly what P holds. */
 #include <float.h>
 #include <math.h>

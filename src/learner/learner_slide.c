@@ -186,7 +186,7 @@ static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int
     const double *z = l->m->r.x[i];
     slide_count_target(l, leaving->label, leaving->target, -s, 1);
     /* 1 - s x'Px: what remains of 1 (ALGORITHMS 1: 1 - a). A P that is lost can make it look harmless, so
-     * the test of the next line and the energies stand beside it. */
+     * the test of the next line and the energies stand next to it. */
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
     slide_note_drift(l, c, l->m->r.y[i], energy, left);
     /* eps |z|^2 s / (nu (1 - a)): the negation catches NAN and a negative `left`. */
@@ -334,7 +334,7 @@ static bool slide_falsvm_skips(svs_learner *l, int label) {
 
 /* The order of the steps is fixed by what each needs. The leaving slot is released while its row is still in
  * the ring; the sweep reads both rows; then the slot is freed and the new sample takes its place. `order`
- * rises after the sample's hat was computed, and the ridge's turn goes by the new order. Repairs come last,
+ * rises after the sample's hat was computed, and the ridge's turn follows the new order. Repairs come last,
  * the guard's planned work after `arrivals` was counted, and the refinement when P is settled. */
 void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own, double factor, double time,
                svs_step *out) {

@@ -1,5 +1,5 @@
 /* What is always with a learner besides its rows, in one block: so that one of many is few pieces of memory,
- * and close together: first behind the learner itself. A part that outgrows its room moves all of them to a
+ * and close together: first behind the learner itself. A part that outgrows its space moves all of them to a
  * block of their own. Where learners change places, the store of the one that is to stay is apart. */
 #include "base/alloc.h"
 #include "base/arrays.h"

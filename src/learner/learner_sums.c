@@ -9,9 +9,9 @@
  * multiplied strip by strip into a small square, which is then added to the packed triangle: memory beyond
  * the result is O(d), and a sum of n rows has the rounding of n / SUMS_ROWS additions.
  *
- * Without a window the rows are gone, and the sums of the learner's G are brought back to raw units. Rows
- * that G has gathered but not added yet (gram.h) are added to the result alone: adding them to G would move
- * the later bits of the model. */
+ * Without a window the rows are no longer held, and the sums of the learner's G are brought back to raw
+ * units. Rows that G has gathered but not added yet (gram.h) are added to the result alone: adding them to G
+ * would move the later bits of the model. */
 #include "learner/learner_sums.h"
 
 #include <cblas.h>

@@ -6,8 +6,8 @@
  * (window 1000; its rare class comes in runs) the area under precision and recall is 0.53 with it and 0.28
  * without. Classes of few samples are left as they are, for their share is hardly known: with them the area
  * is lower by 0.01 on Gaussians of 1 % positives. Invariant: class_held[k] is the number of live slots of
- * class k, learned or not; without a window it is the sum of what the samples of class k that came count by
- * `forget` alone. */
+ * class k, learned or not; without a window it is the sum of what the samples of class k that arrived count
+ * by `forget` alone. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -78,7 +78,7 @@ svs_code svi_class_weights_init(svs_learner *l, svs_error *err) {
     return code;
 }
 
-/* What a sample that came before counts next to one that comes now. */
+/* What a sample that arrived before counts next to one that comes now. */
 static double weights_fade(const svs_learner *l) {
     return l->o.window == 0 ? l->o.forget : 1;
 }

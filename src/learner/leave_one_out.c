@@ -90,7 +90,7 @@ static void loo_gather(struct loo *o) {
 /* Decomposes G0 + m R, R without the bias. m lies in the geometric middle of all a, where the eigenvalues
  * lose the least over the grid. */
 static svs_code loo_decompose(struct loo *o, svs_error *err) {
-    double *ridge = o->block; /* room for them */
+    double *ridge = o->block; /* space for them */
     ridge[0] = 0;
     for (int j = 1; j < o->n; j++) {
         const double v = o->l->o.scale == SVS_SCALE_NONE ? o->l->scaler.inverse[j - 1] : 1;

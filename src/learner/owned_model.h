@@ -15,7 +15,7 @@ struct svi_owned_model {
     const char **features;
 };
 
-/* Allocates a model with W and b of zeros and copies of the classes (NULL if there are none) and of the names
+/* Allocates a model with W and b of zeros and copies of the classes (NULL: none) and of the names
  * `features` (NULL = none). Its other members are 0, method "". NULL: SVS_NO_MEMORY. Freed by svs_model_free.
  */
 struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_value *classes,

@@ -1,7 +1,7 @@
 /* Plain sums of many models (plain_sums.h): the prior's sums without center and bounds, the number of rows,
  * and the names of the features.
  *
- * The rows lie as far from 0 as they come. Sums have some 32 digits, of which the center, taken out in twice
+ * The rows lie as far from 0 as they come. Sums have about 32 digits, of which the center, taken out in twice
  * the precision when the numbers are read (svi_plain_sums_window), costs twice those of the mean over the
  * deviation: at a mean of 1e8 deviations 16 are left, all that a double shows.
  *

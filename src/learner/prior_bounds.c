@@ -21,9 +21,9 @@
 #include "base/fail.h"
 #include "base/statistics.h"
 
-#define SVI_PRIOR_EARLY 8      /* keys whose first rows say what is usual */
+#define SVI_PRIOR_EARLY 8      /* keys whose first rows say what is normal */
 #define NORMAL          1.4826 /* of a normal law: the deviation over the median distance from the median */
-#define LEVELS          3 /* usual distances between levels, and spreads, beyond which one does not count */
+#define LEVELS          3 /* typical distances between levels, and spreads, beyond which one does not count */
 #define FACTOR          (1.0 / 4096)
 
 static const struct svi_array bounds_table[] = {
@@ -79,7 +79,7 @@ static int bounds_at(const struct svi_prior_trait *t, const uint16_t *up) {
     return bounded ? up[t->place] : SVI_PRIOR_NONE;
 }
 
-/* Would the key come to other verdicts by these bounds? Decided by its traits alone, as the key may be on
+/* Would the key reach other verdicts by these bounds? Decided by its traits alone, as the key may be on
  * disk. */
 bool svi_prior_outdated(const struct svi_prior_bounds *b, const struct svi_prior_key *key,
                         const uint16_t *up) {

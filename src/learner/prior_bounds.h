@@ -70,7 +70,7 @@ bool svi_prior_near(const struct svi_prior_bounds *b, int coordinate, double lev
 double svi_prior_excess(const struct svi_prior_bounds *b, int coordinate, double spread);
 double svi_prior_factor(const struct svi_prior_bounds *b, double excess, double weight);
 
-/* Do these bounds differ so much from those last applied that the key must assess its rows again? `up`:
+/* Do these bounds differ from those last applied by so much that the key must assess its rows again? `up`:
  * coordinate of each place, SVI_PRIOR_NONE: none. */
 bool svi_prior_outdated(const struct svi_prior_bounds *b, const struct svi_prior_key *key,
                         const uint16_t *up);

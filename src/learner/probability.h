@@ -52,7 +52,7 @@ static inline struct svi_logit svi_logit_place(double z, double *beyond) {
     const int j = svi_logit_interval[(int)((inside + SVI_KNOTS_REACH) * 20)];
     const double share = (inside - svi_logit_knots[j]) * svi_logit_inverse[j];
     *beyond = z - inside;
-    /* Beside a knot rounding finds the next interval, or the one before. */
+    /* Next to a knot rounding finds the next interval, or the one before. */
     return (struct svi_logit){z, share <= 0 ? 0 : share < 1 ? share : 1, j};
 }
 

@@ -65,7 +65,7 @@ static void alsvm_lay_out(struct svi_recursion *r, double *memory) {
     r->partial = v;
 }
 
-/* Of `dim` features, in the room that there is. */
+/* Of `dim` features, in the space that there is. */
 static void alsvm_shape(svs_alsvm *m, int dim) {
     m->r.dim = dim;
     m->r.strip = m->kernels->strip(dim);
@@ -183,7 +183,7 @@ void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu) {
     alsvm_set_entry(m, j, j, 1 / nu);
 }
 
-/* Is pending change k an addition? cq is -q then, zeros included, so the signs of the first entry tell. */
+/* Is pending change k an addition? cq is -q then, zeros included, so the signs of the first entry show. */
 static bool alsvm_pending_adds(const struct svi_recursion *r, int k) {
     return !signbit(r->q[k][0]) != !signbit(r->cq[k][0]);
 }

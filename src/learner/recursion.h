@@ -12,7 +12,7 @@ struct svs_alsvm {
     const struct svi_kernels *kernels;
     double *memory;     /* everything but w, in one block */
     size_t memory_size; /* bytes */
-    size_t w_size;      /* bytes of w; room for w_size / (8 padded) rows */
+    size_t w_size;      /* bytes of w; space for w_size / (8 padded) rows */
 };
 
 /* The step of svs_alsvm_step for samples that are already in m->r.x[i] (entries from dim on zero). */

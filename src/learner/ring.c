@@ -6,9 +6,9 @@
  * Invariants: numbers rise from slot to slot; exactly the live slots with an id are chained; a dead slot has
  * no id; orders without a column are those of a learner that learns each sample.
  *
- * What can fail is in svi_ring_reserve, which moves everything to a block with more room or more columns;
+ * What can fail is in svi_ring_reserve, which moves everything to a block with more space or more columns;
  * push, pop and kill cannot. The archive has a ring as pieces of a few thousand slots, oldest first, so that
- * where a ring begins does not show and the room to gather them in stays small. A piece is a handful of
+ * where a ring begins does not show and the space to gather them in stays small. A piece is a handful of
  * columns, the same whatever columns the ring has. A dead slot is all zero there: a sample that was taken out
  * is not kept. */
 #include "learner/ring.h"
@@ -234,7 +234,7 @@ static void ring_put(struct svi_ring *r, int32_t slot, const struct svi_slot *s)
         svi_ring_put_more(r, slot, s);
 }
 
-/* ---- more room */
+/* ---- more space */
 
 /* What becomes of a row: `keep` doubles stay, `tail` doubles move. */
 struct ring_columns {
@@ -242,7 +242,7 @@ struct ring_columns {
 };
 
 /* Everything moves to a new block, oldest first, and the index is made again. `has` and `name_width`: the
- * columns of now. The copy goes by svi_slot, which reads any set of columns and writes any other. */
+ * columns of now. The copy follows svi_slot, which reads any set of columns and writes any other. */
 static svs_code ring_move(struct svi_ring *r, int32_t capacity, const struct ring_columns *c, unsigned has,
                           int name_width, svs_error *err) {
     struct svi_ring old = *r, now = *r;
@@ -584,7 +584,7 @@ static void ring_fill_row(const struct ring_piece *p, int i, double *row, int cl
                (size_t)svi_rows_of(class_count) * sizeof *row);
 }
 
-/* The id of entry i; false: its bytes are none. */
+/* The id of entry i; false: its bytes are not an id. */
 static bool ring_read_id(const struct ring_piece *p, int i, const char **name, svs_value *id) {
     *id = (svs_value){.kind = (uint8_t)(p->state[i] >> KIND_SHIFT)};
     if (id->kind == SVS_INT)

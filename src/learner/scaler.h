@@ -53,7 +53,7 @@ void svi_scaler_bound(struct svi_scaler *s);
 
 void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s);
 
-/* The flags of unscaled features: a separate part, which the caller omits if there are none. Loading: after
+/* The flags of unscaled features: a separate part, which the caller omits without any. Loading: after
  * the scaler. */
 void svi_scaler_archive_unscaled(struct svi_archive *a, struct svi_scaler *s);
 

@@ -1,7 +1,7 @@
 /* A learner's place of work (scratch.h).
  *
  * A learner that works has its state in a scratch (`in`): P with what is pending, W and the energies, laid
- * out for the kernels. With a scratch of its own it stays there. In one that others use it is put out when
+ * out for the kernels. With a scratch of its own it stays there. In one that others use it is evicted when
  * another one comes in: its state is then `packed`, in memory that it took when it could still fail, and
  * which means nothing while it is in. Everything else of a learner (rows, scaler, ridge, counters) is always
  * with it. Invariants: at most one learner is in a scratch, its owner; a scratch has capacity for each
@@ -70,7 +70,7 @@ static void scratch_put_out(struct svi_learner_scratch *s) {
     s->owner = NULL;
 }
 
-/* If l is in, it stays as it is. Another one is put out first: its vectors move when the arrays grow, and
+/* If l is in, it stays as it is. Another one is evicted first: its vectors move when the arrays grow, and
  * their layout depends on the capacity. */
 static svs_code scratch_reserve(struct svi_learner_scratch *s, const svs_learner *l, int features, int rows,
                                 int groups, svs_error *err) {

@@ -16,7 +16,7 @@
 
 struct svi_learner_scratch;
 
-/* Makes an empty scratch. NULL: SVS_NO_MEMORY. Owner: the caller, who must free or move its learners first.
+/* Makes an empty scratch. NULL: SVS_NO_MEMORY. Owner: the caller, which must free or move its learners first.
  */
 struct svi_learner_scratch *svi_learner_scratch_new(svs_error *err);
 void svi_learner_scratch_free(struct svi_learner_scratch **s);

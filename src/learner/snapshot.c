@@ -1,5 +1,5 @@
-/* A copy of the window's rows for a solver on another thread, made a few rows a step while the stream goes
- * on. A row that is about to leave makes the copy complete at once (slide_release): the snapshot is the
+/* A copy of the window's rows for a solver on another thread, made a few rows a step while the stream
+ * continues. A row that is about to leave makes the copy complete at once (slide_release): the snapshot is the
  * window at its begin, whatever happened since. */
 #include "learner/snapshot.h"
 
@@ -68,7 +68,7 @@ svs_code svi_snapshot_begin(struct svi_snapshot *s, svs_learner *l, svs_error *e
 void svi_snapshot_copy(struct svi_snapshot *s, svs_learner *l, int64_t rows) {
     const int64_t oldest = l->window.pushed - l->window.count;
     /* Dead slots at the front may have been popped since: numbers say where the copy stands, slots move. */
-    if (s->next < oldest) /* dead slots have gone */
+    if (s->next < oldest) /* dead slots were removed */
         s->next = oldest;
     const int64_t stop = s->end - s->next < rows ? s->end : s->next + rows;
     for (; s->next < stop; s->next++) {
@@ -115,7 +115,7 @@ double svi_snapshot_memory(int64_t n, int d) {
  * model, so that versions never repeat. */
 uint64_t svi_learner_take_version(svs_learner *l) {
     uint64_t mine = ++l->version;
-    l->version++; /* the online model goes on under the next one */
+    l->version++; /* the online model continues under the next one */
     return mine;
 }
 

@@ -485,7 +485,7 @@ svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner,
 
 svs_code svi_refit_policy_merge(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
                                 const struct svi_merged_from *from, int64_t seen, svs_error *err) {
-    /* The comparison goes on: as with refits, the newer model stands for the same way of learning. */
+    /* The comparison continues: as with refits, the newer model stands for the same way of learning. */
     SVI_TRY(refit_policy_put_foreign(p, learner, m, MERGED, seen, err));
     p->from = *from;
     p->merged++;

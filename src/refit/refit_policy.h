@@ -79,7 +79,7 @@ void svi_refit_policy_free(struct svi_refit_policy *p);
  * scores, prediction and version replace those in *step. */
 void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message *m, svs_step *step);
 
-/* The refit's scores of a row whose label came late; valid until the next call. NULL: there is no refit
+/* The refit's scores of a row whose label arrived late; valid until the next call. NULL: there is no refit
  * that knows its classes. */
 const double *svi_refit_policy_peek(struct svi_refit_policy *p, const double *x, const svs_step *step);
 
@@ -136,11 +136,11 @@ bool svi_refit_policy_left(struct svi_refit_policy *p, const struct svi_refit *j
 /* The clock behind engine time was moved: times after `from` move by `step` seconds. */
 void svi_refit_policy_move_times(struct svi_refit_policy *p, double from, double step);
 
-/* Forgets model and comparison. A refit that runs goes on, and its result is discarded: the state must not
+/* Forgets model and comparison. A refit that runs continues, and its result is discarded: the state must not
  * depend on whether a worker has taken it yet. */
 void svi_refit_policy_reset(struct svi_refit_policy *p);
 
-/* The stream goes back to `then`, a policy with the same settings, and `learner_then`: prepares both
+/* The stream returns to `then`, a policy with the same settings, and `learner_then`: prepares both
  * policies to change places. A refit that runs now continues and is discarded; one that ran then is not
  * resumed. The next refit is due as after a change of settings; counters continue. */
 void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, struct svi_refit_policy *then,

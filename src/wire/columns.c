@@ -122,7 +122,8 @@ static svs_code columns_match_list(struct svi_columns *c, struct svi_schema *s, 
     const bool fits = open || list.length == (uint32_t)wanted || (part && list.length < (uint32_t)known);
     if (s->shape.kind == SVI_SPARSE || !fits)
         return columns_refuse(s, value, known, err);
-    /* The place of a name in the list is the guess for its column: in the usual order no search is needed. */
+    /* The place of a name in the list is the guess for its column: in the common order no search is needed.
+     */
     svi_shape_begin_row(&s->shape);
     c->in_order = true;
     for (uint32_t i = 0; i < list.length; i++) {

@@ -82,7 +82,8 @@ svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error 
 /* Of alert: the number of the episode (from 1; 0: none is given) and the verdict on it. SVS_WRONG_TYPE. */
 svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool *is_true, svs_error *err);
 
-/* Of alert: who gives the verdict, at most SVS_NAME_MAX bytes and NUL; "": not stated. SVS_WRONG_TYPE. */
+/* Of alert: the person who gives the verdict, at most SVS_NAME_MAX bytes and NUL; "": not stated.
+ * SVS_WRONG_TYPE. */
 svs_code svi_command_by(const struct svi_command *c, char *by, svs_error *err);
 
 /* A scalar as a value: bools and integral reals become integers; SVS_NONE for anything else. Strings are not

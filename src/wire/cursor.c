@@ -9,7 +9,7 @@
 #include "base/fail.h"
 
 /* The meaning of each lead byte (svi_leads in cursor.h): size of the item and number of elements; 0: a length
- * field follows, or the byte is 0xc1. One look-up costs less than branches on ranges. */
+ * field follows, or the byte is 0xc1. One lookup costs less than branches on ranges. */
 #define ITEM(span, elements) ((span) | (elements) << 8)
 #define MAP_OF(n)            ITEM(1, 2 * (n))
 #define ARRAY_OF(n)          ITEM(1, n)

@@ -224,7 +224,7 @@ static void put_keys(struct svi_pack *p, const struct svi_alert_event *a) {
         svi_pack_int(p, a->alerts[i]);
 }
 
-/* What a person has said of an alert: none of what was measured. */
+/* The verdict of a person on an alert: nothing that was measured. */
 static void put_verdict(struct svi_pack *p, const struct svi_alert_event *a) {
     svi_put_bool(p, "verdict", a->confirmed);
     if (a->by)

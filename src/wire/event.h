@@ -65,7 +65,7 @@ struct svi_alert_event {
     const char *state; /* open, update, close, verdict; ended, of a mute */
     bool kept_only;    /* it has a number and is kept, but is not published and has no seq */
     bool confirmed; /* of a verdict: the alert was right; it has none of the keys from `novelty` to `top` */
-    const char *by; /* of a verdict: who gave it, as the request states; NULL: not stated */
+    const char *by; /* of a verdict: the person who gave it, as the request states; NULL: not stated */
     svs_value id;   /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
     double novelty, membership, p, grade; /* of novelty */
     /* Of novelty under a budget. */

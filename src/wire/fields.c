@@ -128,7 +128,7 @@ svs_code svi_fields_read(const char *what, const struct svi_field *fields, size_
     const uint8_t *at = svi_item_read(map, &item);
     if (item.type != SVI_MAP)
         return svi_fail(err, SVS_WRONG_TYPE, "the %s is %s: it must be a map", what, svi_item_name(&item));
-    /* Reading goes on after a failure: a damaged header still yields its readable fields. */
+    /* Reading continues after a failure: a damaged header still yields its readable fields. */
     for (uint32_t i = 0; i < item.length; i++) {
         const uint8_t *value = at;
         svi_walk(&value, end, SVI_DEPTH_MAX);

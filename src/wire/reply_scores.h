@@ -16,7 +16,7 @@ struct svi_reply_scores {
     struct svi_bytes maps; /* msgpack, one after the other */
     int64_t count;         /* maps */
     int64_t scored;        /* samples that were accepted and whose score is here or will follow */
-    svs_code failed;       /* SVS_LIMIT, SVS_NO_MEMORY: there are none, and nothing is appended any more */
+    svs_code failed;       /* SVS_LIMIT, SVS_NO_MEMORY: none, and nothing is appended any more */
 };
 
 /* begin: for the next message. clear: frees. */
@@ -33,7 +33,7 @@ void svi_reply_scores_refusal(struct svi_reply_scores *r, const svs_error *err);
 /* Appends all that another one holds. */
 void svi_reply_scores_join(struct svi_reply_scores *r, const struct svi_reply_scores *other);
 
-/* Puts the pair `scores` into an open map or, if there are none, `no_scores` with the reason. */
+/* Puts the pair `scores` into an open map or, if none exists, `no_scores` with the reason. */
 void svi_reply_scores_put(struct svi_pack *p, const struct svi_reply_scores *r);
 
 /* Puts the pair `no_scores`. */

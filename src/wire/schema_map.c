@@ -102,7 +102,7 @@ svs_code svi_schema_encode(const struct svi_schema *s, int d, const double *mean
                            struct svi_bytes *out) {
     struct svi_pack p;
     const int columns = svi_schema_columns(s);
-    /* Packing goes on without them and fails at the end (p.failed): one path cleans up. */
+    /* Packing continues without them and fails at the end (p.failed): one path cleans up. */
     int32_t *first = svi_alloc_array((size_t)columns + 1, sizeof *first),
             *next = svi_alloc_array((size_t)d + 1, sizeof *next);
     svi_pack_begin(&p, out);

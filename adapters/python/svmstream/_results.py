@@ -1,4 +1,4 @@
-"""What a stream returns of a row: Step with its Finding and its Alerts."""
+"""What a stream returns of a row: Step with its Evidence and its Alerts."""
 from __future__ import annotations
 
 import json
@@ -10,7 +10,7 @@ from ._library import ffi
 
 
 @dataclass(frozen=True)
-class Finding:
+class Evidence:
     """Novelty of a row. nan: not known; novelty 0 and p 1: there is no model yet.
 
     novelty: 1 - membership, higher = more novel, about 0 at the border of what is normal. p:
@@ -85,7 +85,7 @@ def alert_of(c: Any) -> Alert:
 
 @dataclass(frozen=True)
 class Step:
-    """The result of one row: the prediction before it was learned, its finding, the alerts that it
+    """The result of one row: the prediction before it was learned, its evidence, the alerts that it
     opened or changed.
 
     y: predicted class or number, None if not known yet. proba: {class: probability}, empty if not
@@ -99,7 +99,7 @@ class Step:
     scores: Tuple[float, ...] = ()
     interval: Optional[Tuple[float, float]] = None
     learned: bool = False
-    finding: Finding = Finding()
+    evidence: Evidence = Evidence()
     alerts: Tuple[Alert, ...] = ()
 
     def __post_init__(self) -> None:
@@ -108,20 +108,20 @@ class Step:
 
     @property
     def novelty(self) -> float:
-        """The finding's novelty, 1 - membership."""
-        return self.finding.novelty
+        """The evidence's novelty, 1 - membership."""
+        return self.evidence.novelty
 
     @property
     def p(self) -> float:
-        """The finding's conformal p-value."""
-        return self.finding.p
+        """The evidence's conformal p-value."""
+        return self.evidence.p
 
     @property
     def surprise(self) -> float:
-        """The finding's surprise, -log10 of the smallest p of all detectors."""
-        return self.finding.surprise
+        """The evidence's surprise, -log10 of the smallest p of all detectors."""
+        return self.evidence.surprise
 
     @property
     def anomaly(self) -> float:
-        """The finding's anomaly of the row and its sensors together, 0 to 1."""
-        return self.finding.anomaly
+        """The evidence's anomaly of the row and its sensors together, 0 to 1."""
+        return self.evidence.anomaly

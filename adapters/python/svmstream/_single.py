@@ -6,7 +6,7 @@ from typing import Any, Dict, Tuple, TypeVar
 from . import _rows, errors
 from ._labels import NONE
 from ._library import _content, check, failure, ffi, fill_id, from_value, lib
-from ._results import Alert, Finding, Step
+from ._results import Alert, Evidence, Step
 from ._saving import Saved
 
 S = TypeVar("S", bound="Single")
@@ -114,7 +114,7 @@ class Single(Saved):
     def step(
         self, x: Any, y: Any = None, *, w: float = 1.0, id: Any = None, ts: Any = None
     ) -> Step:
-        """Learns one row like learn_one, and returns what was known before: prediction, finding,
+        """Learns one row like learn_one, and returns what was known before: prediction, evidence,
         alerts.
         """
         with self._lock:
@@ -135,7 +135,7 @@ class Single(Saved):
 
     def _step_of(self, alerts: Tuple[Alert, ...]) -> Step:
         out = self._out
-        prediction, finding = out.prediction, out.evidence
+        prediction, evidence = out.prediction, out.evidence
         return Step(
             y=self._predicted(prediction),
             proba=self._proba(prediction),
@@ -144,11 +144,11 @@ class Single(Saved):
             else (),
             interval=(prediction.low, prediction.high) if prediction.ranged else None,
             learned=out.learned,
-            finding=Finding(
-                finding.novelty, finding.p, finding.surprise, finding.anomaly, finding.alarm
+            evidence=Evidence(
+                evidence.novelty, evidence.p, evidence.surprise, evidence.anomaly, evidence.alarm
             )
-            if finding.known
-            else Finding(),
+            if evidence.known
+            else Evidence(),
             alerts=alerts,
         )
 

@@ -11,10 +11,10 @@ import numpy as np
 from . import _matrix, errors
 from ._blocks import Blocks
 from ._library import c_text, check, ffi, lib
-from ._results import Alert, Finding, Step
+from ._results import Alert, Evidence, Step
 from .learners import Names, listed
 
-__all__ = ["Alert", "Finding", "Monitor", "Novelty", "Step"]
+__all__ = ["Alert", "Evidence", "Monitor", "Novelty", "Step"]
 
 N = TypeVar("N", bound="Unlabelled")
 
@@ -32,10 +32,10 @@ class Unlabelled(Blocks):
         nothing.
         """
         with self._lock:
-            finding = self._score(x).evidence
+            evidence = self._score(x).evidence
             return (
-                float(finding.novelty)
-                if finding.known and finding.novelty == finding.novelty
+                float(evidence.novelty)
+                if evidence.known and evidence.novelty == evidence.novelty
                 else 0.0
             )
 
@@ -44,8 +44,8 @@ class Unlabelled(Blocks):
         while nothing is known. Learns nothing.
         """
         with self._lock:
-            finding = self._score(x).evidence
-            return float(finding.p) if finding.known and finding.p == finding.p else 1.0
+            evidence = self._score(x).evidence
+            return float(evidence.p) if evidence.known and evidence.p == evidence.p else 1.0
 
     def learn_many(
         self: N, X: Any, y: Any = None, *, w: Any = None, ids: Any = None, ts: Any = None
@@ -171,7 +171,7 @@ def limit_list(given: Any) -> Optional[str]:
 
 
 class Monitor(Unlabelled):
-    """Watches sensors: rows in, findings and alerts out, within a budget of alerts. `svmstream help
+    """Watches sensors: rows in, evidence and alerts out, within a budget of alerts. `svmstream help
     alerts`.
 
     An alert opens for a row or a lasting change unlike the past (kind "novelty"), or by a plain

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from svmstream import Monitor, Novelty, errors
-from svmstream.novelty import Alert, Finding, Step
+from svmstream.novelty import Alert, Evidence, Step
 
 rng = np.random.default_rng(8)
 
@@ -53,9 +53,9 @@ def test_novelty_orders_rows():
 def test_step_gives_the_finding():
     model = Novelty()
     steps = [model.step(row) for _, row in machine(300)]
-    assert all(isinstance(s, Step) and isinstance(s.finding, Finding) for s in steps)
+    assert all(isinstance(s, Step) and isinstance(s.evidence, Evidence) for s in steps)
     assert steps[0].p == 1 and steps[0].novelty == 0  # nothing is known
-    assert steps[-1].p == steps[-1].finding.p and 0 <= steps[-1].p <= 1
+    assert steps[-1].p == steps[-1].evidence.p and 0 <= steps[-1].p <= 1
     assert {s.y for s in steps} == {None} and not any(s.learned for s in steps)
     strange = model.step({"load": 5, "temp": 500, "vib": 0.9})
     assert strange.novelty > 0.9 and strange.p < 0.05
