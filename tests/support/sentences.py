@@ -16,7 +16,6 @@ MEDIAN, LONGEST = 16, 40
 NOT_YET = {
     "svmstream",
     "settings",
-    "benchmarks",
 }
 ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "vs.", "cf.", "approx.", "resp.", "incl.", "al.", "Fig.", "Eq.", "Sect.", "...")
 END = re.compile(r"(\S*[.!?][)\"'*_]*)\s+(?=\S)")
