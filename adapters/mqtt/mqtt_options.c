@@ -95,7 +95,7 @@ static const char before[] = "usage: svmstream-mqtt --topic FILTER [options]\n\n
                              "values of sensors become samples, alerts\n"
                              "and models become MQTT messages. A payload is a number (21.5, \"21.5\", "
                              "true, off) or a JSON object of numbers;\n"
-                             "nested keys are joined by dots.\n";
+                             "nested keys are joined by dots. {\"value\": 21.5} is the same as 21.5.\n";
 
 static const char after[] =
     "\n"

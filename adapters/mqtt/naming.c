@@ -307,7 +307,8 @@ size_t mqtt_naming_feature(const struct naming *n, const struct topic_tokens *t,
                            size_t size) {
     struct text text = {out, size, 0};
     mqtt_naming_put(&text, &n->feature, t, key ? key : "value", NULL);
-    if (key && !has_piece(&n->feature, KEY, 0)) {
+    /* "value" is what {key} is for a plain number: both payloads of a topic give one name. */
+    if (key && strcmp(key, "value") != 0 && !has_piece(&n->feature, KEY, 0)) {
         mqtt_naming_append(&text, ".", 1);
         mqtt_naming_append(&text, key, strlen(key));
     }

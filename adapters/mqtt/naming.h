@@ -5,8 +5,9 @@
  * '{machine}.{sensor}'. Besides the template's tokens there is {topic}, the whole topic with dots in the
  * place of slashes (in a key as it is).
  *
- * In the pattern of the feature {key} is the key of a value in a JSON object ("value" for a plain number); a
- * pattern without {key} gets .KEY after it for values of objects. In the pattern of the sample's key every
+ * In the pattern of the feature {key} is the key of a value in a JSON object ("value" for a plain number). A
+ * pattern without {key} gets .KEY after it for values of objects. The key "value" adds nothing: 21.5 and
+ * {"value": 21.5} are the same feature. In the pattern of the sample's key every
  * other token is a member of the JSON object: a text or a whole number.
  *
  * No template: every topic fits. No pattern of the feature: the tokens of the template, without those that

@@ -2,8 +2,9 @@
  *
  * A novelty alert and the alerts of rules that name the same feature are one case: they share a number. The
  * first to open is published. Another one that joins is published as an update of it, if it is more severe,
- * if the case has been open for longer than half an hour and alert.group, or if it is about a limit that a
- * person has given; otherwise it opens in silence. Updates of all of them are updates of the case. The case
+ * if the case has been open for longer than half an hour and alert.group, if it is about a limit that a person
+ * has given, or if it is about a sensor without values that was reported as stuck; otherwise it opens in
+ * silence. Updates of all of them are updates of the case. The case
  * closes with the last of them, and the closes of the others are not published, but that of a limit as an
  * update. A verdict by the number reaches the novelty alert.
  *
@@ -22,7 +23,7 @@ struct case_alert {
     int64_t number;
     double opened;
     enum svi_severity severity;
-    bool limits;
+    bool limits, stuck, absent;
 };
 
 static enum svi_severity case_severity(const char *name) {
@@ -36,8 +37,20 @@ static bool case_is(const struct svi_alert_event *a, const char *state) {
     return strcmp(a->state, state) == 0;
 }
 
+static bool case_is_rule(const struct svi_alert_event *a, enum svi_rule rule) {
+    return a->rule && strcmp(a->rule, svi_rule_name(rule)) == 0;
+}
+
 static bool case_is_limits(const struct svi_alert_event *a) {
-    return a->rule && strcmp(a->rule, svi_rule_name(SVI_RULE_LIMITS)) == 0;
+    return case_is_rule(a, SVI_RULE_LIMITS);
+}
+
+static struct case_alert case_of_rule(const struct svi_rules_alert *a, enum svi_rule rule) {
+    return (struct case_alert){.number = a->number,
+                               .opened = a->opened,
+                               .severity = a->reported,
+                               .limits = rule == SVI_RULE_LIMITS,
+                               .stuck = rule == SVI_RULE_STUCK};
 }
 
 /* Is this an event to publish? `a` opens while `of` is open: it becomes an update. */
@@ -45,7 +58,8 @@ static bool case_joins(const struct svi_engine *e, struct svi_alert_event *a, co
                        const struct case_alert *of) {
     a->state = "update";
     a->alert = of->number;
-    return one->severity > of->severity || (one->limits && !of->limits) ||
+    /* An adapter that repeats the last value makes a dead sensor stuck first. "No values" corrects that. */
+    return one->severity > of->severity || (one->limits && !of->limits) || (one->absent && of->stuck) ||
            one->opened - of->opened > fmax(e->s->alert_group, NEWS_AFTER);
 }
 
@@ -58,7 +72,7 @@ static bool case_of_rules(const struct svi_engine *e, const int *features, int c
         const struct svi_rules_alert *a = svi_rules_reporting(e->rules, features[i], 0, &rule);
         if (!a)
             continue;
-        *of = (struct case_alert){a->number, a->opened, a->reported, rule == SVI_RULE_LIMITS};
+        *of = case_of_rule(a, rule);
         return true;
     }
     return false;
@@ -114,15 +128,16 @@ static bool case_of_any(const struct svi_engine *e, const struct svi_alert_event
     for (int k = 0; k < a->count && e->s->alert_group > 0; k++) {
         for (int i = 0; i < count; i++)
             if (features[i] == a->top[k].column) {
-                *of =
-                    (struct case_alert){e->episodes.novelty, e->novelty->alert.since,
-                                        svi_alert_policy_is_on(d) ? d->severity : SVI_SEVERITY_NOTICE, false};
+                *of = (struct case_alert){.number = e->episodes.novelty,
+                                          .opened = e->novelty->alert.since,
+                                          .severity = svi_alert_policy_is_on(d) ? d->severity
+                                                                                : SVI_SEVERITY_NOTICE};
                 return true;
             }
         const struct svi_rules_alert *other =
             svi_rules_reporting(e->rules, a->top[k].column, a->alert, &rule);
         if (other) {
-            *of = (struct case_alert){other->number, other->opened, other->reported, rule == SVI_RULE_LIMITS};
+            *of = case_of_rule(other, rule);
             return true;
         }
     }
@@ -146,7 +161,9 @@ bool svi_engine_case_rule(struct svi_engine *e, struct svi_alert_event *a) {
     if (!case_is(a, "open") || !case_of_any(e, a, &of))
         return true;
     const struct svi_rules_alert *own = svi_rules_numbered(e->rules, number);
-    const struct case_alert one = {number, own->opened, own->reported, case_is_limits(a)};
+    struct case_alert one = case_of_rule(own, SVI_RULES);
+    one.limits = case_is_limits(a);
+    one.absent = case_is_rule(a, SVI_RULE_ABSENT);
     svi_rules_renumber(e->rules, number, of.number);
     e->episodes.count--; /* it was given to this alert a moment ago, and to no other since */
     return case_joins(e, a, &one, &of);
