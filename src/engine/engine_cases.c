@@ -2,11 +2,11 @@
  *
  * A novelty alert and the alerts of rules that name the same feature are one case: they share a number. The
  * first to open is published. Another one that joins is published as an update of it, if it is more severe,
- * if the case has been open for longer than half an hour and alert.group, if it is about a limit that a person
- * has given, or if it is about a sensor without values that was reported as stuck; otherwise it opens in
- * silence. Updates of all of them are updates of the case. The case
- * closes with the last of them, and the closes of the others are not published, but that of a limit as an
- * update. A verdict by the number reaches the novelty alert.
+ * if the case has been open for longer than half an hour and alert.group, if it is about a limit that a
+ * person has given, or if it is about a sensor without values that was reported as stuck; otherwise it opens
+ * in silence. Updates of all of them are updates of the case. The case closes with the last of them, and the
+ * closes of the others are not published, but that of a limit as an update. A verdict by the number reaches
+ * the novelty alert.
  *
  * All are compared by what they have reported, not by what they hold: on two threads a row may have passed
  * the rules before the novelty of earlier rows is published, but never a report. `alert.group 0` keeps every
@@ -130,8 +130,8 @@ static bool case_of_any(const struct svi_engine *e, const struct svi_alert_event
             if (features[i] == a->top[k].column) {
                 *of = (struct case_alert){.number = e->episodes.novelty,
                                           .opened = e->novelty->alert.since,
-                                          .severity = svi_alert_policy_is_on(d) ? d->severity
-                                                                                : SVI_SEVERITY_NOTICE};
+                                          .severity =
+                                              svi_alert_policy_is_on(d) ? d->severity : SVI_SEVERITY_NOTICE};
                 return true;
             }
         const struct svi_rules_alert *other =

@@ -71,6 +71,27 @@ static void events_say_what_happened(void **state) {
     tape_close(&t);
 }
 
+/* An adapter that repeats the last value for a while, and then sends none. */
+static void repeated_then_none(int i, struct row *r) {
+    tape_pump(i, r);
+    r->names = names;
+    r->ts = START + 60 * i;
+    r->x[1] = i < STUCK ? r->x[1] : i < STUCK + 20 ? 0.412 : NAN;
+}
+
+/* It was reported as stuck. That it has no values is an update of this alert, at once. */
+static void no_values_correct_stuck(void **state) {
+    (void)state;
+    struct tape t;
+    tape_open(&t, settings, (const char *const[]){"novelty", "none", NULL});
+    tape_feed(&t, repeated_then_none, 0, STUCK + 60, 16);
+    const struct told *stuck = find_rule(&t, "open", "pump1 vibration stuck at 0.412 for ");
+    const struct told *none = find_rule(&t, "update", "pump1 vibration: no values since ");
+    assert_true(stuck && none && none->alert == stuck->alert);
+    assert_true(none->ts - stuck->ts < 30 * 60 && none->at == STUCK + 20 + 8);
+    tape_close(&t);
+}
+
 /* Reset, other settings and columns that go end what is open. */
 static void what_is_open_ends(void **state) {
     (void)state;
@@ -204,9 +225,10 @@ static void wrong_texts_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_say_what_happened),          cmocka_unit_test(what_is_open_ends),
-        cmocka_unit_test(frames_and_threads_change_no_byte), cmocka_unit_test(goes_on_from_any_checkpoint),
-        cmocka_unit_test(columns_come_and_are_left_out),     cmocka_unit_test(wrong_texts_are_refused),
+        cmocka_unit_test(events_say_what_happened),    cmocka_unit_test(no_values_correct_stuck),
+        cmocka_unit_test(what_is_open_ends),           cmocka_unit_test(frames_and_threads_change_no_byte),
+        cmocka_unit_test(goes_on_from_any_checkpoint), cmocka_unit_test(columns_come_and_are_left_out),
+        cmocka_unit_test(wrong_texts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
