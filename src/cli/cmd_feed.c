@@ -335,6 +335,10 @@ static void source_name(const char *const *paths, int count, char name[SVS_NAME_
 /* Unreadable files are reported before a process is contacted. */
 static svs_code cmd_feed_check_files(const struct cli_args *a, svs_error *err) {
     for (int i = 0; i < a->positional_count; i++)
+        if (strstr(a->positional[i], "://"))
+            return svi_fail(err, SVS_SETTING, "%.150s is an address, not a file: name it with --in",
+                            a->positional[i]);
+    for (int i = 0; i < a->positional_count; i++)
         if (strcmp(a->positional[i], "-") != 0 && access(a->positional[i], R_OK) != 0)
             return svi_fail(err, SVS_IO, "%.150s: %s", a->positional[i], strerror(errno));
     return SVS_OK;

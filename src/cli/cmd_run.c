@@ -58,6 +58,7 @@ const struct cli_command cli_run = {
     .name = "run",
     .text = "learn from a stream and publish models, scores and stats",
     .usage = "",
+    .unexpected = "read a file with `svmstream run --in - < FILE`, or send it with `svmstream feed`",
     .help =
         "Reads samples from the socket `in`, publishes on `out`, answers on `ctl`, until SIGINT, SIGTERM or\n"
         "`svmstream ctl stop`; then everything received is learned and published first. The addresses that\n"

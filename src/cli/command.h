@@ -100,6 +100,7 @@ struct cli_command {
     /* Positionals after the name: FILE is required, [FILE] optional, FILE... repeatable; "" = none. With
      * verbs, the verb's usage is checked instead, and this one is only for the help. */
     const char *usage;
+    const char *unexpected; /* advice after an argument too many; NULL = none */
     /* Paragraphs and examples for --help and the man page, lines of at most 100 characters; NULL = none. */
     const char *help;
     /* Settings that its help lists, separated by spaces ("in." = the whole group in.*); NULL = all, "" =

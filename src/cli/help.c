@@ -188,6 +188,17 @@ static int list_names(const struct cli_command *const *all, const char *names[NA
     return commands;
 }
 
+/* Names the pages of the manual that contain the word. */
+static void write_mentions(const char *word) {
+    const char *before = "; it stands in the pages ";
+    for (const struct svi_manual_page *p = svi_manual_pages; p->topic; p++) {
+        if (strlen(word) < 3 || !strcasestr(p->text, word))
+            continue;
+        fprintf(stderr, "%s%s", before, p->topic);
+        before = ", ";
+    }
+}
+
 int cli_unknown(const struct cli_command *const *all, const char *what, const char *name) {
     const char *names[NAMES_MAX + 1];
     char shown[80];
@@ -196,8 +207,13 @@ int cli_unknown(const struct cli_command *const *all, const char *what, const ch
     if (strcmp(what, "command") == 0)
         names[commands] = NULL;
     const char *nearest = svi_nearest(name, names);
-    fprintf(stderr, "svmstream: unknown %s '%s', the nearest known one is '%s'\nsee `svmstream help`\n", what,
-            svi_escape(shown, sizeof shown, name, strlen(name)), nearest ? nearest : names[0]);
+    fprintf(stderr, "svmstream: unknown %s '%s'", what, svi_escape(shown, sizeof shown, name, strlen(name)));
+    if (nearest && (strcasecmp(name, nearest) == 0 ||
+                    2 * svi_edit_distance(name, nearest, NAMES_MAX) <= (int)strlen(name)))
+        fprintf(stderr, ", the nearest known one is '%s'", nearest);
+    else
+        write_mentions(name);
+    fprintf(stderr, "\nsee `svmstream help`\n");
     return CLI_USAGE;
 }
 

@@ -271,8 +271,9 @@ static svs_code check_positionals(struct cli_args *a, svs_error *err) {
     if (given <= capacity)
         return SVS_OK;
     const char *extra = a->positional[first + capacity];
-    return svi_fail(err, SVS_SETTING, "unexpected argument '%s'",
-                    svi_escape(shown, sizeof shown, extra, strlen(extra)));
+    return svi_fail(err, SVS_SETTING, "unexpected argument '%s'%s%s",
+                    svi_escape(shown, sizeof shown, extra, strlen(extra)), c->unexpected ? ": " : "",
+                    c->unexpected ? c->unexpected : "");
 }
 
 /* Explains a missing FILE after `--key FILE`, where --key has taken it as the name of a column. */

@@ -1008,7 +1008,7 @@ static void note_label(svi_guess *g, const struct guessed *c) {
     else if (g->regress)
         note_add(g, " (many different numbers: %s)",
                  g->o->task_follows ? "a regression, unless --task says classify"
-                                    : "give --task regress to learn them");
+                                    : "learned with --task regress");
     else if (c->different > EXAMPLES)
         note_add(g, " (%d classes%s)", c->different, place);
     else

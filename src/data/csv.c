@@ -384,8 +384,9 @@ static int64_t csv_headers(const void *state) {
 static svs_code csv_refuse_count(const struct csv *h, struct svi_span line, svs_error *err) {
     if (*line.at == '#' && !h->hashes)
         return SVS_EMPTY;
-    return svi_fail(err, SVS_WRONG_DIMENSION, "the row has %d cells, the header %d columns",
-                    csv_count_cells(h, line), h->count);
+    const int cells = csv_count_cells(h, line);
+    return svi_fail(err, SVS_WRONG_DIMENSION, "the row has %d cell%s, the header %d columns", cells,
+                    cells == 1 ? "" : "s", h->count);
 }
 
 /* The row being read. */

@@ -189,9 +189,11 @@ static svs_code table_take_label(struct table_rows *t, struct svi_table *table, 
     t->target[t->n] = NAN;
     *label = -1;
     if (y.kind == SVS_NONE)
-        return t->o->unlabelled
-                   ? SVS_OK
-                   : svi_fail(err, SVS_BAD_LABEL, "the row has no label: name its column with --label");
+        return t->o->unlabelled ? SVS_OK
+                                : svi_fail(err, SVS_BAD_LABEL,
+                                           "the row has no label: name the column with --label, or leave out "
+                                           "rows without a value in "
+                                           "it");
     /* Everything but a classification needs a number. */
     if (t->o->task != SVS_CLASSIFY && y.kind == SVS_STR)
         return svi_fail(err, SVS_BAD_LABEL, "the target is not a number");

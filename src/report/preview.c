@@ -269,6 +269,17 @@ static void preview_print_alerts(const struct svi_preview *l) {
                preview_span(l, a, log->lasted / (double)log->closed), preview_span(l, b, log->longest));
 }
 
+/* A budget of one a day, or a week, keeps quiet in a file of a few hours, whatever happens there. */
+static void preview_advise(const struct svi_preview *l) {
+    const struct svi_alert_log *log = &l->log;
+    const double days = preview_days(l);
+    char span[SVI_HUMAN];
+    if (log->alerts == 0 && log->rows > 0 && days < 1 &&
+        (strstr(log->budget, "/day") || strstr(log->budget, "/week")))
+        fprintf(stderr, "no alert in %s at the budget of %s: --alert.budget 1/hour shows more\n",
+                svi_human_span(span, false, days * DAY), log->budget);
+}
+
 static void preview_print_incidents(const struct svi_preview *l) {
     const struct svi_preview_result *r = &l->result[0];
     char a[SVI_HUMAN], b[SVI_HUMAN], rate[2 * SVI_HUMAN];
@@ -507,6 +518,8 @@ static svs_code preview_first(struct svi_preview *l, svi_preview_pass *pass, voi
     if (l->log.alerts > 0)
         putchar('\n');
     preview_print_alerts(l);
+    if (!l->o.quiet && !l->o.incidents)
+        preview_advise(l);
     if ((code = preview_check_incidents(l, err)) != SVS_OK || !l->o.incidents)
         return code;
     preview_print_incidents(l);

@@ -216,6 +216,23 @@ static svs_code intake_stdin_order(struct svi_intake *in, struct svi_message *m,
     return SVS_OK;
 }
 
+/* A new stream of classes would refuse most labels of a column of many different numbers, or learn each
+ * number as a class. The columns are known at the first row only, when the task is fixed already: so this is
+ * an error, unless the task was given. */
+static svs_code intake_stdin_check_task(const struct rows *r, svs_error *err) {
+    const struct svi_settings *s = r->settings;
+    if (s->task != SVS_CLASSIFY || s->method == SVI_METHOD_NONE ||
+        svi_settings_given(s, svi_settings_row("task")) || svi_stream_seen(r->stream) > 0 ||
+        svi_reader_task(r->reader) != SVS_REGRESS)
+        return SVS_OK;
+    /* The state directory was created with the task. */
+    return svi_fail(
+        err, SVS_SETTING,
+        "the label has many different numbers: give --task regress to predict a number%s, or --task "
+        "classify if each number is a class",
+        s->state_dir[0] ? ", with another state.dir" : "");
+}
+
 /* Applies a row as the message that a producer would send. Encoding may add names to the schema in passing;
  * svi_schema_restore takes them back, since the message itself adds them when it is applied. */
 static svs_code intake_stdin_take_row(struct svi_intake *in, struct svi_message *m, const char *line,
@@ -224,6 +241,7 @@ static svs_code intake_stdin_take_row(struct svi_intake *in, struct svi_message 
     struct svi_schema *schema = svi_engine_schema(svi_stream_root(r->stream));
     if (!r->united) {
         r->united = true;
+        SVI_TRY(intake_stdin_check_task(r, err));
         SVI_TRY(svi_cells_note_units(schema, r->reader, err));
     }
     if (m->cells)

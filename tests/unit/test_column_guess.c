@@ -91,8 +91,8 @@ static void flat_json(void **state) {
     expect_note(
         write_rows(NULL, flat_json_row, ROWS),
         (struct svi_reader_options){.label = "price", .label_required = true},
-        "label price (many different numbers: give --task regress to learn them) · time at (milliseconds "
-        "since 1970) · id order_id · 2 numbers · 1 category: kind 4 · ignored: meta.a (constant), list (no "
+        "label price (many different numbers: learned with --task regress) · time at (milliseconds since "
+        "1970) · id order_id · 2 numbers · 1 category: kind 4 · ignored: meta.a (constant), list (no "
         "single values)",
         ROWS);
 }

@@ -240,8 +240,8 @@ static void csv_gives_cells_in_the_order_of_the_header(void **state) {
     char *said = read_text(text, &o, NULL);
     assert_string_equal(said,
                         "op0 b=1 c=2 a=3 y=0\n"
-                        "BAD wrong_type: line 3: column \"b\": \"x\" is not a number (--categories b takes "
-                        "words, missing.words has those for a missing value)\n"
+                        "BAD wrong_type: line 3: column \"b\": \"x\" is not a number (--categories b reads "
+                        "words, missing.words lists those for a missing value)\n"
                         "op0 b=4 c=5 a=6 y=0\n");
     free(said);
     o.numbers = NULL; /* a word among few rows makes it one of words */
@@ -318,7 +318,7 @@ static void json_has_objects_in_x(void **state) {
         "BAD wrong_type: line 1: \"y\" is an object: it must be a number, a bool or a string\n"
         "op0 load.cpu= load.up=1 load.id=7 y=1 id=3\n"
         "op0 " LONG_KEY ".abc=1\n"
-        "BAD bad_column: line 4: \"abcd\" makes, with the name of its object, one of more than 64 bytes\n"
+        "BAD bad_column: line 4: \"abcd\" has, with the name of its object, more than 64 bytes\n"
         "BAD wrong_type: line 5: \"load.cpu\" is an array: it must be a number, a string, true or false, or "
         "null when it is missing\n");
     expect("jsonl", "{\"x\":{\"load\":{\"cpu\":3,\"disk\":{\"s\\u00e9\":\"bu\\nsy\"}},\"z\":{},\"b\":2}}\n",
@@ -351,7 +351,7 @@ struct refusal {
 static const struct refusal refusals[] = {
     {"csv", "a,b,label\n1,2\n", "wrong_dimension", "line 2: the row has 2 cells, the header 3 columns"},
     {"csv", "a,b,label\n1,2,3,4\n", "wrong_dimension", "4 cells, the header 3"},
-    {"csv", "a,b,label\nfoo\n", "wrong_dimension", "1 cells"},
+    {"csv", "a,b,label\nfoo\n", "wrong_dimension", "the row has 1 cell, the header 3 columns"},
     {"csv", "a,b,label\nfoo,1,2,3\n", "wrong_dimension", "4 cells"},
     {"csv", "a,b,label\n1,f\x01o,0\n", "wrong_type", "line 2: column \"b\": \"f\\x01o\" is not a number"},
     {"csv", "a,b,label\n1,0x10,0\n", "wrong_type", "0x10"},
@@ -432,7 +432,7 @@ static const struct refusal refusals[] = {
     {"jsonl", "{\"a\":1,\"label\":1,\"label\":1}\n", "duplicate_key", "label"},
     {"jsonl", "{\"x\":{\"a\":[true]}}\n", "wrong_type", "array"},
     {"jsonl", "{\"x\":{\"a\":\"\xff\"}}\n", "wrong_type", "UTF-8"},
-    {"vw", "1 a:1\n", "wrong_type", "no bar"},
+    {"vw", "1 a:1\n", "wrong_type", "the bar is missing"},
     {"vw", "1:2 3:1 |a b\n", "bad_label", "several costs"},
     {"vw", "1 x |a b\n", "wrong_type", "the weight is not a number"},
     {"vw", "1 0 |a b\n", "bad_weight", "0"},
@@ -500,7 +500,7 @@ static const struct refusal failures[] = {
     {"csv", "label\n", "setting", "no feature column"},
     {"csv", "a,label\r1,2\r", "setting", "CR alone"},
     {"auto", "[\n{\"a\":1}]\n", "setting", "jq -c '.[]'"},
-    {"jsonl", "{\n\"a\":1\n}\n", "setting", "jq -c . "},
+    {"jsonl", "{\n\"a\":1\n}\n", "setting", "jq -c ."},
     {"csv", "a,\"b,label\n", "setting", "quotes"},
     {"csv", "a,\xff\xfe,label\n", "bad_column", "UTF-8"},
 };

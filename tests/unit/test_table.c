@@ -405,7 +405,7 @@ static void memory_is_bounded(void **state) {
                  {"a.svm", 100 * (36 + 4 * 12) + 100 * 8 * 8 - 1, false, "the rows take more than 0 MiB"},
                  {"a.svm", 50 * (36 + 4 * 12), false, "line 51: the rows take more than 0 MiB"},
                  {"a.jsonl", 20 * 36 + 40 * 12 + 400 * 12 + 20 * 24 * 8, true, ""},
-                 {"a.jsonl", 20 * 36 + 40 * 12 + 400 * 12 - 1, false, "this machine has: take fewer"}};
+                 {"a.jsonl", 20 * 36 + 40 * 12 + 400 * 12 - 1, false, "this machine has: use fewer"}};
     char svm[100 * 24] = "", named[20 * 64] = "";
     for (int i = 0; i < 100; i++)
         sprintf(svm + strlen(svm), "%d 1:1 2:1 3:1 4:1\n", i % 2);
