@@ -399,7 +399,9 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     int32_t slot = svi_ring_find(&l->waiting, id);
     if (slot < 0)
         return learner_unknown_id(
-            id, "waits for a label (it never arrived, was labelled, or waited too long)", err);
+            id,
+            "waits for a label: it never arrived, has its label, or was dropped by labels.ttl or labels.max",
+            err);
     svs_sample held = {.x = svi_ring_row(&l->waiting, slot),
                        .d = l->declared,
                        .id = id,

@@ -29,8 +29,35 @@ def _default(item: Any) -> Any:
         return None
     if isinstance(item, Mapping):
         return dict(item)
-    raise errors.WrongTypeError("a value is a %s; numbers, strings and None are possible"
-                                % type(item).__name__)
+    if hasattr(item, "__float__") and not isinstance(item, complex):  # Decimal, Fraction
+        return float(item)
+    raise _Unknown("a value is a %s%s" % (type(item).__name__, _allowed(item)))
+
+
+class _Unknown(errors.WrongTypeError):
+    """A value of a type that no message can have."""
+
+
+def _allowed(item: Any) -> str:
+    """What a value may be, and what to do with this one."""
+    hint = "give the time of a row as ts=" if hasattr(item, "year") else "str() makes it a word"
+    return ": numbers, strings, bools and None are allowed (%s)" % hint
+
+
+def _misfit(sample: Mapping[str, Any]) -> errors.WrongTypeError:
+    """The error of a sample whose packing failed, with the name of the value."""
+    x = sample["x"]
+    cells = x.items() if isinstance(x, Mapping) else enumerate(x) if isinstance(x, list) else ()
+    places = [(what, item) for what, item in sample.items() if what != "x"]
+    for name, item in [("x[%r]" % (key,), item) for key, item in cells] + places:
+        try:
+            pack({"": item})
+        except _Unknown:
+            return errors.WrongTypeError("%s is a %s%s"
+                                         % (name, type(item).__name__, _allowed(item)))
+        except errors.SvmstreamError:
+            pass
+    return errors.WrongTypeError("a name of x is not a string or an integer")
 
 
 def pack(message: Mapping[str, Any]) -> bytes:
@@ -144,7 +171,10 @@ class RowPacker:
             sample["key"] = key
         if gaps or self.missing is not None:
             sample["missing"] = self.missing or "mean"
-        return _checked(self._packer, sample)
+        try:
+            return _checked(self._packer, sample)
+        except _Unknown:
+            raise _misfit(sample) from None
 
     def rows(self, rows: Any, y: Any = None, id: Any = None, ts: Any = None, w: Any = None,
              key: Any = None) -> Iterator[Union[bytes, errors.SvmstreamError]]:

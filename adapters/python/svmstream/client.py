@@ -421,13 +421,20 @@ class Stream(Connection):
         return cast(Dict[str, Any], self.command("config", set=given or None)["config"])
 
     def label(self, id: Union[int, str], y: Any, key: Union[None, int, str] = None) -> None:
-        """The label of a row that was sent without one, by its id: it is learned now. KeyError:
-        none waits.
+        """The label of a row that was sent without one, by its id: it is learned now.
+
+        KeyError: no row with this id waits for a label. It never arrived, has its label, or was
+        dropped by labels.ttl or labels.max. After a TimeoutError call again: the label was learned
+        or not, and KeyError then says that it was.
         """
         self.command("label", id=id, y=y, key=key)
 
     def forget(self, id: Union[int, str], key: Union[None, int, str] = None) -> int:
-        """Removes every row with this id from what was learned, exactly; returns their number."""
+        """Removes every row with this id that is held or waits for a label; returns their number.
+
+        Exact with method alsvm. With auto some members keep what they learned of the row
+        (`svmstream help guarantees`). KeyError: no such row is held.
+        """
         return int(self.command("forget", id=id, key=key)["count"])
 
     def keys(self, **filters: Any) -> List[Dict[str, Any]]:

@@ -141,7 +141,9 @@ class Model:
             table = np.ascontiguousarray(X, dtype=float)
         except (TypeError, ValueError):
             raise errors.WrongTypeError(
-                "X is no array of numbers; raw rows with words are dicts") from None
+                "X is one row: give a list of rows, or call predict_one" if isinstance(X, Mapping)
+                else "X is not an array of numbers: give rows with words as a list of dicts"
+            ) from None
         if table.ndim != 2 or table.shape[1] != self.n_features_in_:
             raise errors.WrongDimensionError("X has the shape %r; it must be (rows, %d)"
                                              % (table.shape, self.n_features_in_))

@@ -1,12 +1,15 @@
 """Stream against a running process: scores are those that the process publishes, errors are those
 of its sentence, nothing is lost.
 """
+import datetime
+import decimal
 import gc
 import os
 import subprocess
 import sys
 import threading
 import time
+import uuid
 import warnings
 
 import numpy as np
@@ -231,9 +234,40 @@ def test_wrong_values_and_settings_are_named(stream):
     for x in ({"a": np.array([1.0, 2.0])}, [np.array([1.0, 2.0])]):
         with pytest.raises(errors.WrongTypeError, match="is an array"):
             stream.send(x)
+    now, name = datetime.datetime.now(), uuid.UUID(int=7)
+    for send, text in ((lambda: stream.send({"a": 1.0, "when": now}), "x['when'] is a datetime: "
+                        "numbers, strings, bools and None are allowed (give the time of a row as ts=)"),
+                       (lambda: stream.send({"a": 1.0, "who": name}), "x['who'] is a UUID: numbers, "
+                        "strings, bools and None are allowed (str() makes it a word)"),
+                       (lambda: stream.send([1.0, name]), "x[1] is a UUID: "),
+                       (lambda: stream.send({"a": 1.0}, id=name), "id is a UUID: "),
+                       (lambda: stream.send({"a": 1.0}, name), "y is a UUID: "),
+                       (lambda: stream.send({now: 1.0}), "a name of x is not "),
+                       (lambda: stream.label(name, "y"), "a value is a UUID: ")):
+        with pytest.raises(errors.WrongTypeError) as caught:
+            send()
+        assert str(caught.value).startswith(text)
     with pytest.raises(errors.SettingError, match="'window'"):
         stream.config("window")
     assert stream.status().seen == stream.before
+
+
+def test_decimals_are_numbers_as_for_the_learners(stream):
+    stream.send({"amount": 1.5}, "ok")
+    assert stream.send({"amount": decimal.Decimal("2.5")}, "ok").scored
+    with pytest.raises(errors.NotFiniteError, match="amount"):
+        stream.send({"amount": decimal.Decimal("Infinity")}, "ok")
+    svmstream.ALSVM().learn_one({"amount": decimal.Decimal("2.5")}, "ok")
+
+
+def test_a_label_that_arrives_twice_or_too_late_is_refused_with_the_reasons(stream):
+    joined = stream.status().labels_joined
+    stream.send({"amount": 1.5}, id="a")
+    stream.label("a", "ok")
+    with pytest.raises(KeyError, match="no sample with id a waits for a label: it never arrived, "
+                       "has its label, or was dropped by labels.ttl or labels.max"):
+        stream.label("a", "ok")
+    assert stream.status().labels_joined == joined + 1
 
 
 def test_repr_names_address_and_source(run):

@@ -142,6 +142,8 @@ def test_wrong_inputs(program, tmp_path, examples):
         with pytest.raises(kind) as caught:
             call()
         assert str(caught.value)
+    with pytest.raises(errors.WrongTypeError, match="one row: give a list of rows, or call pred"):
+        model.predict({"a": 1.0, "b": "p"})
     assert model.predict_one({"a": 3.0, "b": "p"}) in (0, 1)
     for cut in range(0, len(model.to_bytes()), 17):
         with pytest.raises(errors.SvmstreamError):
