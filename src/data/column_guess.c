@@ -26,6 +26,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "data/cell.h"
 #include "data/quantity.h"
 #include "data/reader_internal.h"
@@ -456,6 +457,21 @@ static void guess_drop(struct guessed *c, const char *reason) {
 
 /* ---- the settings */
 
+/* The column that a misspelt name probably means: at most half of its letters differ. NULL: none. */
+static const char *guess_nearest(const svi_guess *g, const char *name) {
+    const char *nearest = NULL;
+    int least = (int)strlen(name) / 2 + 1;
+    for (int i = 0; i < g->count; i++) {
+        const char *column = g->columns[i].name;
+        const int steps = strcasecmp(name, column) == 0 ? 0 : svi_edit_distance(name, column, least);
+        if (steps < least) {
+            least = steps;
+            nearest = column;
+        }
+    }
+    return nearest;
+}
+
 /* Gives the column of that name its use. An open set of columns (JSON) may still get the column later, so
  * only a closed one lacks it. */
 static svs_code guess_assign(svi_guess *g, const char *name, const char *what, enum svi_use use,
@@ -477,6 +493,11 @@ static svs_code guess_assign(svi_guess *g, const char *name, const char *what, e
     for (int i = 0; i < g->count; i++)
         if (!svi_list_add(list, sizeof list, g->columns[i].name, strlen(g->columns[i].name)))
             break;
+    const char *nearest = guess_nearest(g, name);
+    if (nearest)
+        return svi_fail(err, SVS_SETTING,
+                        "there is no %s column \"%.60s\": did you mean \"%.60s\"? The columns are %s", what,
+                        name, nearest, list);
     return svi_fail(err, SVS_SETTING, "there is no %s column \"%.60s\"; the columns are %s", what, name,
                     list);
 }
@@ -1192,10 +1213,10 @@ static void note_others(svi_guess *g) {
 
 /* Names of the settings that no column has. Only a closed set of columns shows that. */
 static void note_strangers(svi_guess *g) {
-    const char *const lists[] = {g->o->ignore, g->o->categories, g->o->numbers};
+    const char *const lists[] = {g->o->ignore, g->o->categories, g->o->numbers, g->o->features};
     int shown = 0;
     /* A misspelt name in a setting would otherwise have no effect and no message. */
-    for (int k = 0; k < 3; k++)
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
         for (const char *p = lists[k]; g->closed && p && *p;) {
             /* Empty names of a list (a trailing comma) are accepted. */
             const char *end = strchrnul(p, ',');

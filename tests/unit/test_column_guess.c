@@ -268,6 +268,9 @@ static void names_of_no_column_are_said(void **state) {
                 (struct svi_reader_options){.ignore = "d, b", .categories = "B"},
                 "label label (0, 1) · 1 number (with decimal commas) · ignored: b · no such column: d, B",
                 ROWS);
+    expect_note(write_rows("sep=;\na;b;label", german_row, ROWS),
+                (struct svi_reader_options){.features = "b,c"},
+                "label label (0, 1) · 1 number · ignored: a · no such column: c", ROWS);
 }
 
 static void odd_row(FILE *to, int i) {

@@ -531,6 +531,18 @@ static void wanted_columns_must_be_there(void **state) {
     }
 }
 
+static void misspelt_columns_have_a_nearest(void **state) {
+    (void)state;
+    const char *names[] = {"latncy ms", "Latency MS", "latency_ms", "latency"};
+    for (int i = 0; i < 4; i++) {
+        const struct svi_reader_options o = {.format = "csv", .label = names[i], .label_required = true};
+        char *said = read_text("a,user agent,latency ms\n1,2,3\n", &o, NULL);
+        assert_non_null(
+            strstr(said, "\": did you mean \"latency ms\"? The columns are a, user agent, latency ms"));
+        free(said);
+    }
+}
+
 static void too_many_features_are_a_limit(void **state) {
     (void)state;
     char *text = NULL;
@@ -639,6 +651,7 @@ int main(void) {
         cmocka_unit_test(refusals_have_code_words_and_bytes),
         cmocka_unit_test(failures_end_the_file),
         cmocka_unit_test(wanted_columns_must_be_there),
+        cmocka_unit_test(misspelt_columns_have_a_nearest),
         cmocka_unit_test(too_many_features_are_a_limit),
         cmocka_unit_test(long_lines_are_refused_whole),
         cmocka_unit_test(open_says_why_not),
