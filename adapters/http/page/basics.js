@@ -104,6 +104,12 @@ const page = {};
         return size >= 1000 ? grouped.format(x) : String(Number(x.toPrecision(3)));
     };
 
+    // A number a day in the unit that makes it 1 or more: "3 a day", "1 a year".
+    page.daily = (x) => {
+        const [days, unit] = [[1, "day"], [7, "week"], [365.25 / 12, "month"]].find(([d]) => !known(x) || x === 0 || x * d >= 0.995) || [365.25, "year"];
+        return page.number(known(x) && days > 1 ? Number((x * days).toPrecision(2)) : x) + " a " + unit;
+    };
+
     page.share = (x) => (known(x) ? x.toFixed(3).replace(/^(-?)0\./, "$1.") : "–");
     page.percent = (x) => (known(x) ? Number((100 * x).toPrecision(2)) + " %" : "–");
     page.signed = (x) => (known(x) ? (x < 0 ? "−" : "+") + page.number(Math.abs(x)) : "–");

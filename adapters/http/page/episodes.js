@@ -28,6 +28,9 @@
     const replayed = (a) => page.known(a.epoch) && a.opened < a.epoch / 1e6 - 3600;
     page.alertEnd = (a) => (page.known(a.closed) ? a.closed : Math.max(replayed(a) ? a.ts ?? a.opened : page.now(), a.opened));
 
+    /* How long a closed alert lasted. Where its lines count rows, the times are those of arrival, and the closing text has the rows. */
+    const lasted = (a) => (/ after ([\d,]+ rows?)\b/.exec(a.closing || "") || [])[1] || page.seconds(Math.max(a.closed - a.opened, 0));
+
     const bands = (view) => {
         const all = new Map([...view.alerts.past, ...view.alerts.byName.values()].map((a) => [nameOf(a), a]));
         view.bands = [...all.values()].filter((a) => page.known(a.opened)).sort((a, b) => a.opened - b.opened);
@@ -195,7 +198,7 @@
     const openDetail = (view, alert, detail) => {
         const facts = page.make("dl", {class: "facts"});
         fact(facts, "opened", page.moment(alert.opened, true));
-        fact(facts, "closed", page.known(alert.closed) ? page.moment(alert.closed, true) + ", after " + page.seconds(alert.closed - alert.opened) : "still open");
+        fact(facts, "closed", page.known(alert.closed) ? page.moment(alert.closed, true) + ", after " + lasted(alert) : "still open");
         fact(facts, "key", alert.key || undefined);
         fact(facts, "keys", alert.keys_count ? alert.keys_count + ": " + (alert.keys || []).join(", ") : undefined);
         fact(facts, "found by", alert.detector ? alert.detector + ", " + (DETECTORS[alert.detector] || "") : alert.rule ? "rule " + alert.rule : alert.kind);
@@ -283,7 +286,7 @@
         page.level(item.querySelector(".level"), severity(a));
         item.classList.toggle("is-open", a.state === "open");
         page.set(item.querySelector(".when"), a.state === "open" ? "open since " + page.moment(a.opened)
-            : page.moment(a.opened) + (page.known(a.closed) ? ", closed after " + page.seconds(Math.max(a.closed - a.opened, 0)) : ", closed"));
+            : page.moment(a.opened) + (page.known(a.closed) ? ", closed after " + lasted(a) : ", closed"));
         page.set(item.querySelector(".text"), a.text);
         page.set(item.querySelector(".verdict"), a.verdict === true ? "Verdict: right" : a.verdict === false ? "Verdict: false alarm" : "");
     };

@@ -27,7 +27,7 @@
         quality,
         // Published ones, as in the list: several detectors may have one alert. A rate of the first hours would be made of one event.
         (s, view) => ({name: "Alerts open", figure: "alerts_open", exact: view.info.alerts_open, value: page.count(view.info.alerts_open),
-            below: page.known(s.alerts_per_day) && s.uptime >= DAY ? page.number(s.alerts_per_day) + " a day" : s.alert_budget ? "budget " + page.number(s.alert_budget) + " a day" : ""}),
+            below: page.known(s.alerts_per_day) && s.uptime >= DAY ? page.daily(s.alerts_per_day) : s.alert_budget ? "budget " + page.daily(s.alert_budget) : ""}),
         (s) => ({name: "Latency p50", figure: "latency_p50", value: page.seconds(s.latency_p50), below: "p99 " + page.seconds(s.latency_p99)}),
         (s) => ({name: "Refused", figure: "refused", value: page.count(s.refused), below: s.seen + s.refused > 0 ? page.percent(s.refused / (s.seen + s.refused)) + " of all" : ""}),
         (s) => ({name: "Memory", figure: "memory_predicted", value: page.bytes(s.memory_predicted), below: page.known(s.keys) ? page.count(s.keys) + " keys" : page.count(s.held) + " samples held"}),
