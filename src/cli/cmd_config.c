@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/human.h"
+#include "base/machine_memory.h"
 #include "cli/command.h"
 #include "data/reader.h"
 #include "fleet/fleet.h"
@@ -22,7 +23,7 @@
 #include "server/server.h"
 #include "svmstream/svmstream.h"
 
-#define MUCH SVI_GIB /* memory from which `check` warns */
+#define MUCH (256 * SVI_MIB) /* memory that each sample goes through, from which `check` warns */
 
 #define ROWS_READ 1000 /* of a data file that is checked */
 
@@ -121,17 +122,27 @@ static int cmd_config_show(const struct cli_args *a) {
     return CLI_OK;
 }
 
+/* "8.0 GiB", or "8.0 MiB" of less. */
+static const char *config_size(char out[32], double bytes) {
+    snprintf(out, 32, "%.1f %s", bytes / (bytes < SVI_GIB ? SVI_MIB : SVI_GIB), bytes < SVI_GIB ? "MiB" : "GiB");
+    return out;
+}
+
 /* A warning only: limits are often set high, and cost nothing until a stream uses them. */
 static void warn_of_memory(const struct cli_args *a, const struct svi_settings *s) {
     const int named = svi_settings_feature_count(s), d = named > 0 ? named : (int)s->max_features;
-    const double memory = svi_server_memory(s, d, 2);
-    if (memory < MUCH || a->quiet)
+    const double memory = svi_server_memory(s, d, 2), each = 8.0 * d * d;
+    const struct svi_machine_memory machine = svi_machine_memory();
+    char takes[32], has[32], through[32], limit[96] = "";
+    if (a->quiet || (each < MUCH && !(machine.bytes > 0 && memory > machine.bytes)))
         return;
-    cli_fail(
-        a,
-        "warning: with as many features as %s allows (%d) the process takes %.1f GiB, and every sample goes "
-        "through %.1f GiB of it; `config show` has the memory for fewer",
-        named > 0 ? "features" : "max.features", d, memory / SVI_GIB, 8.0 * d * d / SVI_GIB);
+    if (machine.bytes > 0)
+        snprintf(limit, sizeof limit, " (%s %s)", machine.of, config_size(has, machine.bytes));
+    cli_fail(a,
+             "warning: with as many features as %s allows (%d) the process takes %s%s, and every sample goes "
+             "through %s of it; `config show` has the memory for fewer",
+             named > 0 ? "features" : "max.features", d, config_size(takes, memory), limit,
+             config_size(through, each));
 }
 
 static void warn_of_keys(const struct cli_args *a, const struct svi_settings *s) {
