@@ -825,6 +825,11 @@ static bool named_like_id(const char *name, bool *plain) {
     return says > 0;
 }
 
+bool svi_is_id_name(const char *name) {
+    bool plain;
+    return named_like_id(name, &plain) && plain;
+}
+
 static void decide_id(svi_guess *g) {
     bool found = guess_find(g, SVI_USE_ID), plain;
     for (int i = 0; i < g->count; i++) {

@@ -108,6 +108,8 @@ const char *svi_guess_united(const svi_guess *g, const char **unit, int *at);
 /* How well a name fits a label: 1 best, larger numbers less so; 0 not at all. */
 int svi_label_rank(const char *name);
 
+bool svi_is_id_name(const char *name); /* plainly that of an identifier: id, uuid or guid, in any case */
+
 /* The use that the settings give a column of this name; SVI_USE_OPEN where they do not name it. */
 enum svi_use svi_use_of(const struct svi_reader_options *o, struct svi_span name);
 

@@ -685,15 +685,21 @@ static svs_code settle_flow(struct svi_intake *in, size_t *bytes, svs_error *err
     return code;
 }
 
-/* Logs once which column of flat JSON rows was taken for the label, since it was found by its name. */
-static void intake_log_label(struct svi_intake *in) {
-    const char *label = in->control->json.label;
-    if (in->label_reported || !label[0])
+/* Logs once which column of flat JSON rows was taken for the label, since it was found by its name, and
+ * which one has the name of an identifier and is a feature. */
+static void intake_log_columns(struct svi_intake *in) {
+    const struct svi_json_input *json = &in->control->json;
+    if (in->columns_reported || !json->looked)
         return;
-    in->label_reported = true;
-    if (in->log)
+    in->columns_reported = true;
+    if (in->log && json->label[0])
         fprintf(in->log, "flat rows of JSON: label %s, by its name (--label says otherwise, '' is none)\n",
-                label);
+                json->label);
+    if (in->log && json->id[0])
+        fprintf(in->log,
+                "flat rows of JSON: %s is a feature and identifies no row; set --id %s if labels follow later, "
+                "--ignore %s if not\n",
+                json->id, json->id, json->id);
 }
 
 /* One turn of an intake of messages: take, write, settle. A held batch is written again before anything new
@@ -734,7 +740,7 @@ svs_code svi_intake_turn(struct svi_intake *in, bool ready, double now, bool *to
     *took = false;
     const svs_code code =
         in->ops->turn ? in->ops->turn(in, ready, now, err) : intake_messages_turn(in, now, took, err);
-    intake_log_label(in);
+    intake_log_columns(in);
     return code;
 }
 

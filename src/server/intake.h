@@ -87,7 +87,7 @@ struct svi_intake {
     size_t largest; /* bytes of the largest message so far */
     int64_t declined;
     int64_t replies_lost;
-    bool label_reported;          /* the label of flat rows of JSON was logged */
+    bool columns_reported;        /* the label and id of flat rows of JSON were logged */
     struct svi_bytes reply, text; /* the reply in hand, and its JSON form */
     struct svi_bytes scored;      /* a held reply with scores, sent while another is in hand */
     struct svi_held_reply

@@ -302,7 +302,6 @@ static void flat_find_label(struct conversion *c, const char *object) {
     struct svi_json_input *in = c->in;
     char name[SVS_NAME_MAX + 1];
     int best = 0;
-    in->looked = true;
     for (const char *p = svi_json_first(object); p;) {
         struct svi_span key;
         const char *value = svi_json_key(p, &key);
@@ -319,6 +318,34 @@ static void flat_find_label(struct conversion *c, const char *object) {
         best = rank > 0 && (best == 0 || rank < best) ? rank : best;
         p = svi_json_next(svi_json_skip(value));
     }
+}
+
+/* Finds a column of the first row that is named like an identifier and is a feature, since no setting names
+ * an id. The log reports it, since a later label would not find its row. */
+static void flat_find_id(struct svi_json_input *in, const char *object) {
+    for (const char *p = svi_json_first(object); p && !in->id[0];) {
+        struct svi_span key;
+        char name[SVS_NAME_MAX + 1];
+        const char *value = svi_json_key(p, &key);
+        const size_t length = (size_t)(key.end - key.at);
+        if (length <= SVS_NAME_MAX && svi_use_of(&in->columns, key) == SVI_USE_OPEN) {
+            memcpy(name, key.at, length);
+            name[length] = '\0';
+            if (svi_is_id_name(name))
+                memcpy(in->id, name, length + 1);
+        }
+        p = svi_json_next(svi_json_skip(value));
+    }
+}
+
+/* Searches the first flat row, whatever its columns are taken for. */
+static void flat_look(struct conversion *c, const char *object) {
+    struct svi_json_input *in = c->in;
+    in->looked = true;
+    if (!in->columns.label_required && !in->columns.unlabelled)
+        flat_find_label(c, object);
+    if (!in->columns.id || !in->columns.id[0])
+        flat_find_id(in, object);
 }
 
 /* The use of a column: by the settings, by the label found in the first row, by the time found so far. */
@@ -424,8 +451,8 @@ static const char *convert_flat(struct conversion *c, const char *object) {
     struct flat_row row = {.count = 0};
     const size_t at = svi_pack_hole(&c->pack);
     /* Before any column is converted: the label must be known to keep it out of x. */
-    if (!c->in->looked && !c->in->columns.label_required && !c->in->columns.unlabelled)
-        flat_find_label(c, object);
+    if (!c->in->looked)
+        flat_look(c, object);
     svi_pack_key(&c->pack, "x");
     const char *end = convert_columns(c, &row, NULL, object);
     convert_noted(c, &row);

@@ -33,8 +33,9 @@ struct svi_json_input {
     struct svi_reader_options columns; /* from the settings: label, id, ts, weight, key, ignore, categories,
                                           numbers, features, missing; strings not owned */
     char label[SVS_NAME_MAX + 1];      /* the column that is the label by its name; "": none */
+    char id[SVS_NAME_MAX + 1];         /* a feature whose name is that of an identifier (no setting id); "": none */
     struct svi_missing_words missing;  /* from columns.missing, set by the first message */
-    bool looked;                       /* the first flat row was searched for the label */
+    bool looked;                       /* the first flat row was searched for the label and `id` */
     char time[SVS_NAME_MAX + 1];       /* the column that was recognised as the time; "": none yet */
     struct svi_bytes text;             /* padded copy of the current message; owned */
 };

@@ -328,6 +328,33 @@ static void write_row(char *at) {
     sprintf(at, sample ? "},\"id\":%d}" : "}", below(5));
 }
 
+/* A feature with the name of an identifier is found in the first flat row, unless a setting names the id or
+ * the column. It stays a feature. */
+static void a_feature_named_like_an_id_is_found(void **state) {
+    (void)state;
+    static const struct {
+        const char *row, *id, *ignore, *found;
+    } cases[] = {{"{\"a\":1,\"id\":7}", NULL, "", "id"},      {"{\"UUID\":\"x\",\"id\":7}", NULL, "", "UUID"},
+                 {"{\"a\":1,\"id\":7}", "id", "", ""},        {"{\"a\":1,\"id\":7}", "number", "", ""},
+                 {"{\"a\":1,\"id\":7}", NULL, "id", ""},      {"{\"machine_id\":7}", NULL, "", ""},
+                 {"{\"x\":{\"id\":1},\"id\":7}", NULL, "", ""}, {"{\"\":1}", NULL, "", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct svi_json_input in = {
+            .columns = {.label = "label", .id = cases[i].id, .ignore = cases[i].ignore}};
+        struct svi_bytes out = {0}, text = {0};
+        svs_error err;
+        assert_int_equal(convert(&in, cases[i].row, &out, &err), SVS_OK);
+        assert_string_equal(in.id, cases[i].found);
+        assert_int_equal(svi_json_msgpack(&text, out.data, out.size, &err), SVS_OK);
+        svi_bytes_append(&text, "", 1);
+        if (in.id[0])
+            assert_non_null(strstr(strstr((char *)text.data, "\"x\""), in.id));
+        svi_bytes_clear(&out);
+        svi_bytes_clear(&text);
+        svi_json_input_clear(&in);
+    }
+}
+
 static const struct svi_reader_options options = {.format = "jsonl",
                                                   .label = "label",
                                                   .label_required = true,
@@ -432,6 +459,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_are_what_the_header_says), cmocka_unit_test(the_first_time_stays_the_time),
         cmocka_unit_test(values_are_those_of_jansson),    cmocka_unit_test(long_ones_are_whole),
+        cmocka_unit_test(a_feature_named_like_an_id_is_found),
         cmocka_unit_test(rows_are_those_of_the_reader),   cmocka_unit_test(settings_name_columns_of_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
