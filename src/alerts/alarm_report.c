@@ -84,6 +84,6 @@ bool svi_alarm_report_end(struct svi_alarm *s, const char *stream, const char *w
     if (!svi_alarm_end(s))
         return false;
     out->event = alarm_report_event(s, out);
-    snprintf(out->text, sizeof out->text, "%s quality alert ended: %s", stream, why);
+    svi_alert_ended(out->text, stream, "quality alert", why);
     return true;
 }

@@ -131,7 +131,6 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
                                         .count = shown,
                                         .novelty = out->event.novelty,
                                         .p = out->event.p,
-                                        .grade = s->alert.worst,
                                         .by_rows = by_rows,
                                         .since = by_rows ? (double)s->alert.begin_row : s->alert.begin,
                                         .time = by_rows ? (double)sample->number : of->ts};
@@ -506,6 +505,6 @@ bool svi_alert_report_end(struct svi_alert_stage *s, const char *stream, const c
                                           .text = out->text};
     if (svi_alert_policy_is_on(&s->policy))
         add_detector(s, SVI_ALERT_CLOSE, &out->event);
-    snprintf(out->text, sizeof out->text, "%s alert ended: %s", stream, why);
+    svi_alert_ended(out->text, stream, "alert", why);
     return true;
 }

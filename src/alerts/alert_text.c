@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "base/human.h"
 #include "base/statistics.h"
+#include "config/settings.h"
 #include "features/calendar.h"
 
 /* Bytes in the worst case. PART: a name, a unit and five numbers (the value and two ranges). After a stream
@@ -33,6 +34,8 @@
 size_t svi_alert_append(char *out, size_t at, const char *text, size_t reserved) {
     /* All or nothing: half a number misleads. A text that does not fit changes nothing, so `out` keeps its
      * NUL and the caller may try a shorter one. */
+    if (at == 0) /* the line of an unnamed stream: nothing to separate from */
+        text += strncmp(text, ": ", 2) == 0 ? 2 : text[0] == ' ';
     const size_t length = strlen(text);
     if (at + length + reserved >= SVI_ALERT_TEXT)
         return at;
@@ -48,12 +51,20 @@ const char *svi_alert_name(char out[NAME], const char *name, int column) {
     return out;
 }
 
+const char *svi_alert_stream(const char *stream) {
+    return strcmp(stream, SVI_STREAM_UNNAMED) == 0 ? "" : stream;
+}
+
 size_t svi_alert_begin(char *out, const char *stream) {
-    /* A long stream name is truncated here, so this first append always succeeds and `out` is a string from
-     * here on. */
-    char name[SVI_ALERT_SUBJECT];
-    svi_escape(name, sizeof name, stream, strlen(stream));
-    return svi_alert_append(out, 0, name, 0);
+    /* A long name is truncated here, so it always fits, and `out` is a string from here on. */
+    svi_escape(out, SVI_ALERT_SUBJECT, stream, strlen(stream));
+    return strlen(out);
+}
+
+void svi_alert_ended(char out[SVI_ALERT_TEXT], const char *stream, const char *kind, const char *why) {
+    char end[SVI_ALERT_TEXT - SVI_ALERT_SUBJECT];
+    snprintf(end, sizeof end, " %s ended: %s", kind, why);
+    svi_alert_append(out, svi_alert_begin(out, stream), end, 0);
 }
 
 const char *svi_alert_since(char out[NUMBER], bool by_rows, double since, double now) {
@@ -132,9 +143,8 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
     /* The end is formatted first because its length decides how many features fit before it. */
     svi_alert_since(since, l->by_rows, l->since, l->time);
     if (l->state == SVI_ALERT_CLOSE)
-        snprintf(end, END, " back to normal after %s (worst grade %s, began at %s)",
-                 svi_human_span(a, l->by_rows, fmax(0, l->time - l->since)),
-                 svi_human_number(b, l->grade, 0, 2), since);
+        snprintf(end, END, " back to normal after %s (began at %s)",
+                 svi_human_span(a, l->by_rows, fmax(0, l->time - l->since)), since);
     else
         snprintf(end, END, "%snovelty %s, p %s, since %s", count > 0 ? ", " : before,
                  svi_human_number(a, l->novelty, 0, 2), svi_human_number(b, l->p, 0, 2), since);

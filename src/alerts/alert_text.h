@@ -4,7 +4,7 @@
  *     10:42 UTC
  *     pump1 vibration 4.1 (usually 0.9 to 1.3), novelty 0.82, p 0.001, since 10:42 UTC
  *     pump1 worse: vibration 9.2 (usually 0.9 to 1.3), novelty 0.97, p 0.0005, since 10:42 UTC
- *     pump1 back to normal after 12 min (worst grade 0.9, began at 10:42 UTC)
+ *     pump1 back to normal after 12 min (began at 10:42 UTC)
  *
  * A number that reads as a measurement is one: of the sample, or the mean of the readings of the time that
  * the line names. Numbers have three digits, and more where fewer would not distinguish the value from its
@@ -13,7 +13,8 @@
  *
  * The day is added when the alert began on another day than the sample's, both in UTC. A time below 1e8 s is
  * not counted from 1970 and is shown in seconds: "since 350 s". Where rows have no times, lines count rows:
- * "since row 156", "back to normal after 12 rows". */
+ * "since row 156", "back to normal after 12 rows". The line of an unnamed stream begins with what follows the
+ * name. */
 #ifndef SVI_ALERT_TEXT_H
 #define SVI_ALERT_TEXT_H
 
@@ -47,7 +48,6 @@ struct svi_alert_line {
     const struct svi_alert_feature *top; /* `count`, most important first; only SVI_ALERT_TOP are used */
     int count;
     double novelty, p;
-    double grade; /* the worst, 0 to 1; shown at the close */
     bool by_rows; /* the next two are numbers of rows, not seconds */
     double since; /* when it began */
     double time;  /* of the sample */
@@ -68,7 +68,7 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *lin
  *     pump1 notice: persistent deviation: temp 23 (usually 24 to 37), by chance about once in 4 days, ...
  *     pump1 serious, worse: vibration 2.4 ..., since Tue 2026-11-24 03:12 CET
  *     pump1 back to normal after 2 h 10 min (worst: serious, by chance about once in 4 days; began at ...)
- *     default notice: x 4.2 on average for 30 rows, ..., by chance about once in 6,000 rows, since row 156
+ *     notice: x 4.2 on average for 30 rows, ..., by chance about once in 6,000 rows, since row 156
  *
  * HOW RARE. An unchanged stream is as surprising once in 1 / p rows, by the p of the leading detector. The
  * rate of the stream's rows makes a time of that number. No stream shows what happens less often than once in
@@ -175,10 +175,17 @@ struct svi_alert_numbers svi_alert_numbers_of(double value, double low, double h
 /* "10:42 UTC" as in svi_human_since, or "row 156". */
 const char *svi_alert_since(char out[SVI_HUMAN], bool by_rows, double since, double now);
 
-/* Begins a line with the escaped stream, truncated to SVI_ALERT_SUBJECT. Returns the length. */
+/* The name of a stream in lines: "" for SVI_STREAM_UNNAMED, which identifies nothing. */
+const char *svi_alert_stream(const char *stream);
+
+/* Begins a line with the escaped stream (or stream and key, as svi_alert_stream), truncated to
+ * SVI_ALERT_SUBJECT. Returns the length. */
 size_t svi_alert_begin(char *out, const char *stream);
 
-/* Appends `text` at `at` if `reserved` bytes of SVI_ALERT_TEXT stay free after it; otherwise nothing changes.
+/* Writes "pump1 quality alert ended: the settings changed"; `kind` is "quality alert". */
+void svi_alert_ended(char out[SVI_ALERT_TEXT], const char *stream, const char *kind, const char *why);
+
+/* Appends `text` at `at`, at the beginning of a line without its leading " " or ": ", if `reserved` bytes of SVI_ALERT_TEXT stay free after it; otherwise nothing changes.
  * Returns the new length. */
 size_t svi_alert_append(char *out, size_t at, const char *text, size_t reserved);
 

@@ -367,15 +367,15 @@ int64_t svi_mutes_line(const struct svi_mutes *m, const struct svi_mute *mute, c
     int64_t open = 0;
     for (int i = 0; i < m->held_count; i++)
         open += m->held[i]->mute == mute->id && !m->held[i]->published;
-    size_t at = mute_append(out, 0, size, stream);
+    size_t at = mute_append(out, 0, size, svi_alert_stream(stream));
     for (int i = 0; i < 2; i++) {
         const char *name = i == 0 ? mute->key : mute->sensor;
         svi_escape(part, sizeof part, name, strlen(name));
-        at = mute_append(out, at, size, part[0] ? " " : "");
+        at = mute_append(out, at, size, part[0] && at > 0 ? " " : "");
         at = mute_append(out, at, size, part);
     }
     svi_escape(part, sizeof part, mute->reason, strlen(mute->reason));
-    at = mute_append(out, at, size, " mute ended after ");
+    at = mute_append(out, at, size, at > 0 ? " mute ended after " : "mute ended after ");
     at = mute_append(out, at, size, svi_human_duration(lasted, fmax(0, time - mute->since)));
     if (part[0]) {
         at = mute_append(out, at, size, " (");

@@ -231,7 +231,7 @@ bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const
     for (int i = 0; i < shown; i++)
         out->top[i] = report_sensor(schema, top[i]);
     if (closes && about->ended)
-        snprintf(out->text, sizeof out->text, "%s alert ended: %s", about->name, about->ended);
+        svi_alert_ended(out->text, about->name, "alert", about->ended);
     else
         report_text(out->text, r, schema, a, rule, top, shown, about);
     out->event = (struct svi_alert_event){.kind = "rule",

@@ -4,7 +4,7 @@
  *     pump1 temp 93 above its limit 90, since 10:42 UTC
  *     pump1 temp 140 above its highest so far (61), since 10:42 UTC
  *     pump1 vibration stuck at 0.412 for 25 min (25 rows, never more than 2 before), since 10:42 UTC
- *     default vibration stuck at 0.412 for 25 rows (never more than 2 before), since row 1310
+ *     vibration stuck at 0.412 for 25 rows (never more than 2 before), since row 1310
  *     pump1 flow: no values since 10:42 UTC (usually one every 60 s)
  *     pump1 flow, temp, load and 2 more: no values since 10:42 UTC
  *     pump1 all 5 sensors: no values since 10:42 UTC

@@ -78,7 +78,7 @@ const struct svi_setting svi_settings_table[] = {
         "address for publishing models, scores, alerts, stats and errors"),
     ROW("ctl", ADDRESS, ctl, "tcp://127.0.0.1:5557", START, NULL, 0, 0, "", "address for control requests"),
     /* A name and not a text: it is a part of topics, where a dot would separate two parts. */
-    ROW("stream", NAME, stream, "default", MODEL, NULL, 0, 0, "", "name of the stream, part of every topic"),
+    ROW("stream", NAME, stream, SVI_STREAM_UNNAMED, MODEL, NULL, 0, 0, "", "name of the stream, part of every topic"),
     /* Protection of the sockets. curve is a text and no choice, since it can name a file.
      * svi_settings_check_security decides which addresses need it. */
     TEXT("curve", curve, "off", START,

@@ -40,6 +40,7 @@ enum svi_in_mode { SVI_INTAKES(X) };
 enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE, SVI_METHOD_AUTO };
 #define SVI_AUTO_WINDOW  5000 /* samples that `method auto` holds */
 #define SVI_STACK_WINDOW 96   /* the same for each key with key.shared */
+#define SVI_STREAM_UNNAMED "default" /* what a stream is called whose name nobody set */
 #define SVI_MERGE_WINDOW_OWN (-1) /* that of the stream's learner */
 enum svi_drift_action { SVI_DRIFT_NONE, SVI_DRIFT_SHRINK, SVI_DRIFT_REFIT };
 enum svi_outlier_action { SVI_OUTLIER_CLIP, SVI_OUTLIER_REFUSE, SVI_OUTLIER_TAKE };

@@ -163,7 +163,7 @@ void svi_publish_verdict(struct svi_engine *e, const struct svi_given_verdict *v
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = now};
     svi_escape(shown, sizeof shown, of, strlen(of));
     svi_escape(by, sizeof by, v->by, strlen(v->by));
-    snprintf(text, sizeof text, "%s alert %" PRId64 " %s%s%s%s", shown, v->alert,
+    snprintf(text, sizeof text, "%s%salert %" PRId64 " %s%s%s%s", shown, shown[0] ? " " : "", v->alert,
              v->confirmed ? "confirmed" : "rejected", by[0] ? " by " : "", by,
              v->confirmed ? "" : ": nothing was wrong");
     event.as.alert = (struct svi_alert_event){.kind = "novelty",

@@ -1,18 +1,18 @@
 /* The plain rules (alerts/rules.h) in the engine. They run on the stream's thread, whichever thread assesses
  * novelty; their alerts share the numbers of the others, so the queue is settled before one is published. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "alerts/alarm_report.h"
+#include "alerts/alert_text.h"
 #include "alerts/rule_report.h"
 #include "engine/engine_internal.h"
 
 const char *svi_subject(const char *stream, const char *label, char out[SVI_SUBJECT]) {
-    if (!label || !label[0])
-        return stream;
-    char *end = stpcpy(out, stream);
-    *end = ' ';
-    strcpy(end + 1, label);
+    const char *name = svi_alert_stream(stream);
+    const bool labelled = label && label[0];
+    snprintf(out, SVI_SUBJECT, "%s%s%s", name, name[0] && labelled ? " " : "", labelled ? label : "");
     return out;
 }
 

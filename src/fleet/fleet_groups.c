@@ -99,7 +99,7 @@ static const char *group_remainder(const struct svi_fleet *f, const char *key, c
     const char *of = svi_subject(f->stream.root->s->stream, key, subject);
     svi_escape(shown, sizeof shown, of, strlen(of));
     const size_t length = strlen(shown);
-    if (strncmp(text, shown, length) != 0 || (text[length] != ' ' && text[length] != ':'))
+    if (length == 0 || strncmp(text, shown, length) != 0 || (text[length] != ' ' && text[length] != ':'))
         return text;
     return text + length + (text[length] == ' ');
 }
@@ -131,20 +131,21 @@ static void group_keep(struct svi_group_first *f, const char *rest, const struct
  * begins with its own colon: "... and 9 more: no rows since 10:42 UTC (...)". */
 static void group_line(const struct svi_fleet *f, const struct svi_alert_group *g, const char *rest,
                        char *out) {
-    char name[GROUP_NAME];
-    svi_escape(name, sizeof name, f->stream.root->s->stream, strlen(f->stream.root->s->stream));
+    char name[GROUP_NAME], subject[SVI_SUBJECT];
+    const char *stream = svi_alert_stream(f->stream.root->s->stream);
     if (g->keys == 1) { /* the others are no more */
-        const int begin = snprintf(out, GROUP_LINE, "%s", name);
-        svi_escape(name, sizeof name, g->name[0], strlen(g->name[0]));
-        snprintf(out + begin, GROUP_LINE - (size_t)begin, "%s%s%s%s", name[0] ? " " : "", name,
-                 rest[0] == ':' ? "" : " ", rest);
+        svi_subject(stream, g->name[0], subject);
+        svi_escape(name, sizeof name, subject, strlen(subject));
+        const bool colon = rest[0] == ':';
+        snprintf(out, GROUP_LINE, "%s%s%s", name, name[0] && !colon ? " " : "", rest + (name[0] || !colon ? 0 : 2));
         return;
     }
+    svi_escape(name, sizeof name, stream, strlen(stream));
     char word[SVI_KEY_WORD];
     const char *named[SVI_GROUP_NAMES];
     for (int i = 0; i < g->named; i++)
         named[i] = g->name[i];
-    int at = snprintf(out, GROUP_LINE, "%s %lld %s: ", name, (long long)g->keys,
+    int at = snprintf(out, GROUP_LINE, "%s%s%lld %s: ", name, name[0] ? " " : "", (long long)g->keys,
                       svi_key_word(word, f->stream.root->s->key, named, g->named));
     int listed = 0;
     for (; listed < g->named && listed < GROUP_LISTED; listed++) {

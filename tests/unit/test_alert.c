@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "alerts/alert.h"
 #include "alerts/alert_text.h"
+#include "config/settings.h"
 #include "base/statistics.h"
 
 static double uniform(struct svi_random *r) {
@@ -195,8 +196,8 @@ static void assert_line(struct svi_alert_line l, const char *want) {
 }
 
 static void test_lines_of_the_three_states(void **state) {
-    struct svi_alert_line l = {SVI_ALERT_OPEN, "pump1", &vibration, 1,       0.82,
-                               0.001,          0.4,     false,      MORNING, MORNING + 5};
+    struct svi_alert_line l = {SVI_ALERT_OPEN, "pump1", &vibration, 1,          0.82,
+                               0.001,          false,   MORNING,    MORNING + 5};
     (void)state;
     assert_line(l, "pump1 vibration 4.1 (usually 0.9 to 1.3), novelty 0.82, p 0.001, since 10:43 UTC");
     l.state = SVI_ALERT_UPDATE;
@@ -205,7 +206,7 @@ static void test_lines_of_the_three_states(void **state) {
                 "pump1 worse: vibration 4.1 (usually 0.9 to 1.3), novelty 0.82, p 0.0005, since 10:43 UTC");
     l.state = SVI_ALERT_CLOSE;
     l.time = MORNING + 725;
-    assert_line(l, "pump1 back to normal after 12 min (worst grade 0.4, began at 10:43 UTC)");
+    assert_line(l, "pump1 back to normal after 12 min (began at 10:43 UTC)");
     l.count = 0;
     l.state = SVI_ALERT_OPEN;
     assert_line(l, "pump1 novelty 0.82, p 0.0005, since 10:43 UTC");
@@ -223,35 +224,58 @@ static void test_lines_of_the_three_states(void **state) {
                    "10:43 UTC");
 }
 
-static void test_the_day_and_times_that_are_none(void **state) {
-    struct svi_alert_line l = {SVI_ALERT_CLOSE, "s", NULL, 0, 0, 0, 1, false, MORNING, MORNING};
+static void test_an_unnamed_stream_is_not_named(void **state) {
+    struct svi_alert_line l = {SVI_ALERT_OPEN, SVI_STREAM_UNNAMED, &vibration, 1,          0.82,
+                               0.001,          false,              MORNING,    MORNING + 5};
+    struct svi_alert_feature colon = vibration;
+    char text[SVI_ALERT_TEXT];
     (void)state;
-    assert_line(l, "s back to normal after 0 s (worst grade 1, began at 10:43 UTC)");
+    l.stream = svi_alert_stream(SVI_STREAM_UNNAMED);
+    assert_line(l, "vibration 4.1 (usually 0.9 to 1.3), novelty 0.82, p 0.001, since 10:43 UTC");
+    colon.name = ":a";
+    l.top = &colon;
+    assert_line(l, ":a 4.1 (usually 0.9 to 1.3), novelty 0.82, p 0.001, since 10:43 UTC");
+    l.count = 0;
+    l.state = SVI_ALERT_UPDATE;
+    assert_line(l, "worse: novelty 0.82, p 0.001, since 10:43 UTC");
+    l.state = SVI_ALERT_CLOSE;
+    assert_line(l, "back to normal after 5 s (began at 10:43 UTC)");
+    svi_alert_ended(text, l.stream, "quality alert", "reset");
+    assert_string_equal(text, "quality alert ended: reset");
+    svi_alert_ended(text, "pump1", "alert", "reset");
+    assert_string_equal(text, "pump1 alert ended: reset");
+    assert_string_equal(svi_alert_stream("default2"), "default2");
+}
+
+static void test_the_day_and_times_that_are_none(void **state) {
+    struct svi_alert_line l = {SVI_ALERT_CLOSE, "s", NULL, 0, 0, 0, false, MORNING, MORNING};
+    (void)state;
+    assert_line(l, "s back to normal after 0 s (began at 10:43 UTC)");
     l.time = l.since + 0.00037;
-    assert_line(l, "s back to normal after less than 0.1 s (worst grade 1, began at 10:43 UTC)");
+    assert_line(l, "s back to normal after less than 0.1 s (began at 10:43 UTC)");
     l.time = MORNING + 86400;
-    assert_line(l, "s back to normal after 24 h 0 min (worst grade 1, began at 2023-11-15 10:43 UTC)");
+    assert_line(l, "s back to normal after 24 h 0 min (began at 2023-11-15 10:43 UTC)");
     l.time = MORNING + 10 * 86400 + 3600;
-    assert_line(l, "s back to normal after 10 d 1 h (worst grade 1, began at 2023-11-15 10:43 UTC)");
+    assert_line(l, "s back to normal after 10 d 1 h (began at 2023-11-15 10:43 UTC)");
     l.since = 350;
     l.time = 351.5;
-    assert_line(l, "s back to normal after 1.5 s (worst grade 1, began at 350 s)");
+    assert_line(l, "s back to normal after 1.5 s (began at 350 s)");
     l.since = 99999999;
     l.time = l.since + 99.4;
-    assert_line(l, "s back to normal after 99 s (worst grade 1, began at 1e8 s)");
+    assert_line(l, "s back to normal after 99 s (began at 1e8 s)");
     l.since = 1e18;
     l.time = INFINITY;
-    assert_line(l, "s back to normal after more than 1000 years (worst grade 1, began at 1e18 s)");
+    assert_line(l, "s back to normal after more than 1000 years (began at 1e18 s)");
     l.since = -3;
     l.time = NAN;
-    assert_line(l, "s back to normal after 0 s (worst grade 1, began at -3 s)");
+    assert_line(l, "s back to normal after 0 s (began at -3 s)");
 }
 
 /* The value and the usual range as they are shown. */
 static void assert_numbers(double value, double low, double high, const char *want) {
     const struct svi_alert_feature f = {.column = 3, .value = value, .low = low, .high = high};
     char text[SVI_ALERT_TEXT], whole[SVI_ALERT_TEXT];
-    struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, 0, false, 5, 5};
+    struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, false, 5, 5};
     svi_alert_text(text, &l);
     snprintf(whole, sizeof whole, "s feature 3 %s, novelty 0, p 1, since 5 s", want);
     assert_string_equal(text, whole);
@@ -283,7 +307,7 @@ static void test_names_are_escaped_and_all_fits(void **state) {
     const struct svi_alert_feature f = {
         .name = longest, .value = -1.23456789e-200, .low = -2.3456789e-200, .high = -2.34567891e-200};
     const struct svi_alert_feature three[] = {f, odd, f};
-    struct svi_alert_line l = {SVI_ALERT_UPDATE, longest, three, 3, 0.123456, 1e-6, 1, false, 1e8, 2e9};
+    struct svi_alert_line l = {SVI_ALERT_UPDATE, longest, three, 3, 0.123456, 1e-6, false, 1e8, 2e9};
     char text[SVI_ALERT_TEXT];
     assert_true(svi_alert_text(text, &l) < SVI_ALERT_TEXT);
     assert_non_null(strstr(text, "nnn... worse: nnn"));
@@ -300,7 +324,7 @@ static void test_units_follow_values(void **state) {
     for (int i = 0; i < 4; i++) {
         const struct svi_alert_feature f = {
             .name = "temp", .unit = units[i], .value = 95, .low = 58, .high = 62};
-        const struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, 0, false, 5, 5};
+        const struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, false, 5, 5};
         char text[SVI_ALERT_TEXT];
         svi_alert_text(text, &l);
         assert_memory_equal(text, want[i], strlen(want[i]));
@@ -611,15 +635,14 @@ static void test_any_line_is_valid_and_short(void **state) {
                                          .count = (int)svi_random_below(&r, 5),
                                          .novelty = odd_number(&r),
                                          .p = uniform(&r),
-                                         .grade = odd_number(&r),
                                          .since = odd_number(&r),
                                          .time = odd_number(&r)};
         text[SVI_ALERT_TEXT] = 'x';
         const size_t length = svi_alert_text(text, &l);
         assert_true(length < SVI_ALERT_TEXT && strlen(text) == length && text[SVI_ALERT_TEXT] == 'x');
         assert_true(svi_utf8_valid(text, length));
-        assert_non_null(strstr(text, l.state == SVI_ALERT_CLOSE ? " back to normal after " : "novelty "));
-        assert_non_null(strstr(text, l.state == SVI_ALERT_CLOSE ? ", began at " : ", since "));
+        assert_non_null(strstr(text, l.state == SVI_ALERT_CLOSE ? "back to normal after " : "novelty "));
+        assert_non_null(strstr(text, l.state == SVI_ALERT_CLOSE ? " (began at " : ", since "));
         for (size_t k = 0; k < length; k++)
             assert_true((unsigned char)text[k] >= ' ');
     }
@@ -659,6 +682,7 @@ int main(void) {
         cmocka_unit_test(test_a_long_disturbance_earns_once),
         cmocka_unit_test(test_grade),
         cmocka_unit_test(test_lines_of_the_three_states),
+        cmocka_unit_test(test_an_unnamed_stream_is_not_named),
         cmocka_unit_test(test_the_day_and_times_that_are_none),
         cmocka_unit_test(test_numbers_as_a_person_writes_them),
         cmocka_unit_test(test_units_follow_values),

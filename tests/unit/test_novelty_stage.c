@@ -134,7 +134,7 @@ static void test_one_alert_a_burst(void **unused) {
     assert_string_equal(a->state, "close");
     assert_int_equal(a->at, BURST + LASTED);
     assert_true(a->since == START + BURST && a->grade >= a[-1].grade && a->grade <= 1);
-    assert_memory_equal(a->text, "pump1 back to normal after 40 s (worst grade ", 45);
+    assert_memory_equal(a->text, "pump1 back to normal after 40 s (began at ", 42);
     tape_close(&t);
 }
 
