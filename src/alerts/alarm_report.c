@@ -63,6 +63,7 @@ void svi_alarm_report(const struct svi_alarm *s, svs_value id, const struct svi_
                                           .regress = s->regress,
                                           .adapted = s->adapted,
                                           .stream = stream,
+                                          .zone = schema ? schema->zone : NULL,
                                           .before = s->before,
                                           .after = s->after,
                                           .worst = s->worst,

@@ -127,6 +127,7 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
                                                 &features[0].earlier_high);
     const struct svi_alert_line line = {.state = change,
                                         .stream = of->stream,
+                                        .zone = of->schema->zone,
                                         .top = features,
                                         .count = shown,
                                         .novelty = out->event.novelty,

@@ -17,7 +17,6 @@
 #include "base/human.h"
 #include "base/statistics.h"
 #include "config/settings.h"
-#include "features/calendar.h"
 
 /* Bytes in the worst case. PART: a name, a unit and five numbers (the value and two ranges). After a stream
  * of SVI_ALERT_SUBJECT bytes, an end of END bytes always fits into SVI_ALERT_TEXT. */
@@ -67,8 +66,12 @@ void svi_alert_ended(char out[SVI_ALERT_TEXT], const char *stream, const char *k
     svi_alert_append(out, svi_alert_begin(out, stream), end, 0);
 }
 
-const char *svi_alert_since(char out[NUMBER], bool by_rows, double since, double now) {
-    return by_rows ? svi_human_place(out, true, since) : svi_human_since(out, since, now);
+const char *svi_alert_since(char out[SVI_CALENDAR_MOMENT], const char *zone, bool by_rows, double since,
+                            double now) {
+    if (by_rows || !zone || !*zone || strcmp(zone, "UTC") == 0 || !svi_human_is_date(since))
+        return by_rows ? svi_human_place(out, true, since) : svi_human_since(out, since, now);
+    svi_calendar_moment(out, zone, since, now);
+    return out;
 }
 
 struct svi_alert_numbers svi_alert_numbers_of(double value, double low, double high, int digits) {
@@ -137,11 +140,11 @@ static void feature_text(char out[PART], const struct svi_alert_feature *f, cons
 }
 
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) {
-    char part[PART], end[END], a[NUMBER], b[NUMBER], since[NUMBER];
+    char part[PART], end[END], a[NUMBER], b[NUMBER], since[SVI_CALENDAR_MOMENT];
     const char *before = l->state == SVI_ALERT_UPDATE ? " worse: " : " ";
     const int count = l->state == SVI_ALERT_CLOSE ? 0 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
     /* The end is formatted first because its length decides how many features fit before it. */
-    svi_alert_since(since, l->by_rows, l->since, l->time);
+    svi_alert_since(since, l->zone, l->by_rows, l->since, l->time);
     if (l->state == SVI_ALERT_CLOSE)
         snprintf(end, END, " back to normal after %s (began at %s)",
                  svi_human_span(a, l->by_rows, fmax(0, l->time - l->since)), since);
@@ -181,12 +184,12 @@ static const char *episode_rarity(char out[2 * NUMBER], const struct svi_episode
 
 /* "03:12 CET"; on a clock that does not start in 1970, the seconds. */
 static const char *episode_since(char out[SVI_CALENDAR_MOMENT], const struct svi_episode_line *l) {
-    char text[NUMBER];
+    char text[SVI_CALENDAR_MOMENT];
     /* In the zone of the stream; svi_human_since uses UTC. */
     if (!l->by_rows && svi_human_is_date(l->since))
         svi_calendar_moment(out, l->zone, l->since, l->time);
     else
-        snprintf(out, SVI_CALENDAR_MOMENT, "%s", svi_alert_since(text, l->by_rows, l->since, l->time));
+        snprintf(out, SVI_CALENDAR_MOMENT, "%s", svi_alert_since(text, "", l->by_rows, l->since, l->time));
     return out;
 }
 
@@ -357,13 +360,13 @@ static void quality_feature_text(char out[PART], const struct svi_quality_featur
 
 /* The line of a close, after the stream. */
 static void quality_end_text(char part[PART], const struct svi_quality_line *l) {
-    char lasted[NUMBER], now[LEVEL], before[LEVEL], worst[LEVEL], since[NUMBER];
+    char lasted[NUMBER], now[LEVEL], before[LEVEL], worst[LEVEL], since[SVI_CALENDAR_MOMENT];
     snprintf(part, PART, "%s after %s: %s, %s before, %s at worst (began at %s)",
              l->adapted ? "settled at a new level" : "back to normal",
              svi_human_span(lasted, l->by_rows, fmax(0, l->time - l->since)),
              quality_now_text(now, l->after, l->regress), quality_level_text(before, l->before, l->regress),
              quality_level_text(worst, l->worst, l->regress),
-             svi_alert_since(since, l->by_rows, l->since, l->time));
+             svi_alert_since(since, l->zone, l->by_rows, l->since, l->time));
 }
 
 /* " (13 of 40 rows)"; of a regression " (40 rows)". Without rows "". */
@@ -380,7 +383,7 @@ static const char *quality_rows_text(char out[2 * NUMBER + 16], int64_t rows, in
 }
 
 size_t svi_alert_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
-    char part[2 * PART], before[LEVEL], after[LEVEL], since[NUMBER], count[NUMBER];
+    char part[2 * PART], before[LEVEL], after[LEVEL], since[SVI_CALENDAR_MOMENT], count[NUMBER];
     char rows[2 * NUMBER + 16], rows_before[2 * NUMBER + 16], number[NUMBER + 20] = "";
     size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " predictions", 0);
@@ -394,7 +397,7 @@ size_t svi_alert_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality
     snprintf(part, sizeof part, "%s: %s%s since %s%s, %s before%s",
              l->state == SVI_ALERT_UPDATE ? ", worse" : "", quality_now_text(after, l->after, l->regress),
              quality_rows_text(rows, l->rows, l->wrong, l->regress),
-             svi_alert_since(since, l->by_rows, l->since, l->time), number,
+             svi_alert_since(since, l->zone, l->by_rows, l->since, l->time), number,
              quality_level_text(before, l->before, l->regress),
              quality_rows_text(rows_before, l->rows_before, l->wrong_before, l->regress));
     /* Figures and time precede the features, so nothing is reserved after these. */

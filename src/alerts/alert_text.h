@@ -24,6 +24,7 @@
 #include "alerts/alert_policy.h"
 #include "alerts/evidence.h"
 #include "base/human.h"
+#include "features/calendar.h"
 
 #define SVI_ALERT_TEXT    400 /* bytes, the NUL included */
 #define SVI_ALERT_SUBJECT 136 /* bytes of the stream and key that begin a line, the NUL included */
@@ -45,6 +46,7 @@ struct svi_alert_feature {
 struct svi_alert_line {
     enum svi_alert_change state; /* open, update, close */
     const char *stream;
+    const char *zone;                    /* of the times; NULL: UTC */
     const struct svi_alert_feature *top; /* `count`, most important first; only SVI_ALERT_TOP are used */
     int count;
     double novelty, p;
@@ -144,6 +146,7 @@ struct svi_quality_line {
     bool regress; /* the figures are rmse; else shares of wrong predictions */
     bool adapted; /* it closes because the stream has settled at the new level */
     const char *stream;
+    const char *zone; /* as in svi_alert_line */
     double before, after, worst;
     int64_t rows, wrong;               /* since the change: samples and, of classes, wrong ones */
     int64_t rows_before, wrong_before; /* likewise before it; 0 rows: not shown */
@@ -172,8 +175,9 @@ struct svi_alert_numbers {
 };
 struct svi_alert_numbers svi_alert_numbers_of(double value, double low, double high, int digits);
 
-/* "10:42 UTC" as in svi_human_since, or "row 156". */
-const char *svi_alert_since(char out[SVI_HUMAN], bool by_rows, double since, double now);
+/* "10:42 UTC" as in svi_human_since, "11:42 CET" in another zone, or "row 156". */
+const char *svi_alert_since(char out[SVI_CALENDAR_MOMENT], const char *zone, bool by_rows, double since,
+                            double now);
 
 /* The name of a stream in lines: "" for SVI_STREAM_UNNAMED, which identifies nothing. */
 const char *svi_alert_stream(const char *stream);
@@ -185,8 +189,8 @@ size_t svi_alert_begin(char *out, const char *stream);
 /* Writes "pump1 quality alert ended: the settings changed"; `kind` is "quality alert". */
 void svi_alert_ended(char out[SVI_ALERT_TEXT], const char *stream, const char *kind, const char *why);
 
-/* Appends `text` at `at`, at the beginning of a line without its leading " " or ": ", if `reserved` bytes of SVI_ALERT_TEXT stay free after it; otherwise nothing changes.
- * Returns the new length. */
+/* Appends `text` at `at`, at the beginning of a line without its leading " " or ": ", if `reserved` bytes of
+ * SVI_ALERT_TEXT stay free after it; otherwise nothing changes. Returns the new length. */
 size_t svi_alert_append(char *out, size_t at, const char *text, size_t reserved);
 
 #endif

@@ -169,12 +169,12 @@ static void report_text(char out[SVI_ALERT_TEXT], const struct svi_rules *r, con
                         const struct svi_rules_member *const *top, int count,
                         const struct svi_rule_about *about) {
     char all[SVI_RULE_PART], end[SVI_RULE_PART + 2 * SVI_HUMAN], every[SVI_RULE_PART] = "";
-    char moment[SVI_HUMAN], lasted[SVI_HUMAN];
+    char moment[SVI_CALENDAR_MOMENT], lasted[SVI_HUMAN];
     const struct svi_rule_kind *k = svi_rule_kinds[rule];
     const bool by_rows = about->row > 0 && !k->of_stream;
     const double since = report_since(r, a, by_rows, about);
     svi_human_span(lasted, by_rows, fmax(0, (by_rows ? (double)about->row : about->ts) - since));
-    svi_alert_since(moment, by_rows, since, about->ts);
+    svi_alert_since(moment, schema->zone, by_rows, since, about->ts);
     if (k->missing && a->members == 1 && count == 1) {
         const struct svi_rule_words w = report_words(r, schema, top[0], about);
         k->text(every, &w);

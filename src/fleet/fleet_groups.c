@@ -19,6 +19,7 @@
 #include <xxhash.h>
 
 #include "alerts/alert_policy.h"
+#include "alerts/alert_text.h"
 #include "base/fail.h"
 #include "base/human.h"
 #include "fleet/fleet_internal.h"
@@ -137,7 +138,8 @@ static void group_line(const struct svi_fleet *f, const struct svi_alert_group *
         svi_subject(stream, g->name[0], subject);
         svi_escape(name, sizeof name, subject, strlen(subject));
         const bool colon = rest[0] == ':';
-        snprintf(out, GROUP_LINE, "%s%s%s", name, name[0] && !colon ? " " : "", rest + (name[0] || !colon ? 0 : 2));
+        snprintf(out, GROUP_LINE, "%s%s%s", name, name[0] && !colon ? " " : "",
+                 rest + (name[0] || !colon ? 0 : 2));
         return;
     }
     svi_escape(name, sizeof name, stream, strlen(stream));
@@ -207,7 +209,7 @@ static bool group_speaker(struct svi_fleet *f, const struct svi_alert_group *g,
 static void group_publish(struct svi_fleet *f, struct svi_alert_group *g, const char *state, double ts) {
     const struct svi_group_first *first = &g->first;
     const char *rest = first->text;
-    char lasted[SVI_HUMAN], moment[SVI_HUMAN], end[3 * SVI_HUMAN];
+    char lasted[SVI_HUMAN], moment[SVI_CALENDAR_MOMENT], end[3 * SVI_HUMAN];
     const bool closes = strcmp(state, "close") == 0;
     struct svi_key_entry *entry;
     /* This may bring the leader's engine into memory. Only its entry is used below. */
@@ -219,7 +221,8 @@ static void group_publish(struct svi_fleet *f, struct svi_alert_group *g, const 
         rest = "ended";
     else if (closes) {
         snprintf(end, sizeof end, "ended after %s (began at %s)",
-                 svi_human_duration(lasted, ts - first->since), svi_human_since(moment, first->since, ts));
+                 svi_human_duration(lasted, ts - first->since),
+                 svi_alert_since(moment, f->stream.root->s->zone, false, first->since, ts));
         rest = end;
     }
     /* The epoch of a key is larger by the keys removed before it began, since its events count from 0

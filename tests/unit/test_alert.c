@@ -196,8 +196,8 @@ static void assert_line(struct svi_alert_line l, const char *want) {
 }
 
 static void test_lines_of_the_three_states(void **state) {
-    struct svi_alert_line l = {SVI_ALERT_OPEN, "pump1", &vibration, 1,          0.82,
-                               0.001,          false,   MORNING,    MORNING + 5};
+    struct svi_alert_line l = {SVI_ALERT_OPEN, "pump1", NULL,  &vibration, 1,
+                               0.82,           0.001,   false, MORNING,    MORNING + 5};
     (void)state;
     assert_line(l, "pump1 vibration 4.1 (usually 0.9 to 1.3), novelty 0.82, p 0.001, since 10:43 UTC");
     l.state = SVI_ALERT_UPDATE;
@@ -225,8 +225,8 @@ static void test_lines_of_the_three_states(void **state) {
 }
 
 static void test_an_unnamed_stream_is_not_named(void **state) {
-    struct svi_alert_line l = {SVI_ALERT_OPEN, SVI_STREAM_UNNAMED, &vibration, 1,          0.82,
-                               0.001,          false,              MORNING,    MORNING + 5};
+    struct svi_alert_line l = {SVI_ALERT_OPEN, SVI_STREAM_UNNAMED, NULL, &vibration, 1, 0.82, 0.001, false,
+                               MORNING,        MORNING + 5};
     struct svi_alert_feature colon = vibration;
     char text[SVI_ALERT_TEXT];
     (void)state;
@@ -248,7 +248,7 @@ static void test_an_unnamed_stream_is_not_named(void **state) {
 }
 
 static void test_the_day_and_times_that_are_none(void **state) {
-    struct svi_alert_line l = {SVI_ALERT_CLOSE, "s", NULL, 0, 0, 0, false, MORNING, MORNING};
+    struct svi_alert_line l = {SVI_ALERT_CLOSE, "s", NULL, NULL, 0, 0, 0, false, MORNING, MORNING};
     (void)state;
     assert_line(l, "s back to normal after 0 s (began at 10:43 UTC)");
     l.time = l.since + 0.00037;
@@ -275,7 +275,7 @@ static void test_the_day_and_times_that_are_none(void **state) {
 static void assert_numbers(double value, double low, double high, const char *want) {
     const struct svi_alert_feature f = {.column = 3, .value = value, .low = low, .high = high};
     char text[SVI_ALERT_TEXT], whole[SVI_ALERT_TEXT];
-    struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, false, 5, 5};
+    struct svi_alert_line l = {SVI_ALERT_OPEN, "s", NULL, &f, 1, 0, 1, false, 5, 5};
     svi_alert_text(text, &l);
     snprintf(whole, sizeof whole, "s feature 3 %s, novelty 0, p 1, since 5 s", want);
     assert_string_equal(text, whole);
@@ -307,7 +307,7 @@ static void test_names_are_escaped_and_all_fits(void **state) {
     const struct svi_alert_feature f = {
         .name = longest, .value = -1.23456789e-200, .low = -2.3456789e-200, .high = -2.34567891e-200};
     const struct svi_alert_feature three[] = {f, odd, f};
-    struct svi_alert_line l = {SVI_ALERT_UPDATE, longest, three, 3, 0.123456, 1e-6, false, 1e8, 2e9};
+    struct svi_alert_line l = {SVI_ALERT_UPDATE, longest, NULL, three, 3, 0.123456, 1e-6, false, 1e8, 2e9};
     char text[SVI_ALERT_TEXT];
     assert_true(svi_alert_text(text, &l) < SVI_ALERT_TEXT);
     assert_non_null(strstr(text, "nnn... worse: nnn"));
@@ -324,7 +324,7 @@ static void test_units_follow_values(void **state) {
     for (int i = 0; i < 4; i++) {
         const struct svi_alert_feature f = {
             .name = "temp", .unit = units[i], .value = 95, .low = 58, .high = 62};
-        const struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, false, 5, 5};
+        const struct svi_alert_line l = {SVI_ALERT_OPEN, "s", NULL, &f, 1, 0, 1, false, 5, 5};
         char text[SVI_ALERT_TEXT];
         svi_alert_text(text, &l);
         assert_memory_equal(text, want[i], strlen(want[i]));
@@ -432,9 +432,8 @@ static void test_means_steps_and_spreads(void **state) {
     assert_episode(l, "s notice: temp varies more than expected, from 637 to 2037 in 30 rows, "
                       "by chance about once in 6,000 rows, since row 156");
     l.state = SVI_ALERT_CLOSE;
-    assert_episode(
-        l,
-        "s back to normal after 29 rows (worst: notice, by chance about once in 6,000 rows; began at row 156)");
+    assert_episode(l, "s back to normal after 29 rows (worst: notice, by chance about once in 6,000 rows; "
+                      "began at row 156)");
 }
 
 /* The vibration is too high for a machine at rest: its ampere meter is not what deviates. */
