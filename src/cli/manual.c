@@ -357,10 +357,10 @@ static bool settings_item(int i, char *out, size_t size) {
         return false;
     const bool any = row->type == SVI_SET_TEXT && !row->words;
     snprintf(out, size,
-             row->value[0] ? "- `%s` (default `%s`): %s. Takes %s; %s.\n"
-                           : "- `%s` (default none%s): %s. Takes %s; %s.\n",
-             row->key, row->value, row->text, any ? "text" : svi_settings_range(row, range, sizeof range),
-             change_text(row));
+             row->value[0] ? "- `%s` (default `%s`): %s. %s Takes %s; %s.\n"
+                           : "- `%s` (default none%s): %s. %s Takes %s; %s.\n",
+             row->key, row->value, row->text, row->advice,
+             any ? "text" : svi_settings_range(row, range, sizeof range), change_text(row));
     return true;
 }
 

@@ -226,7 +226,8 @@ struct svi_setting {
     const struct svi_word *words; /* or NULL */
     double low, high;             /* inclusive range of numbers; 0, 0 otherwise */
     const char *unit;             /* "samples", "seconds", "bytes", "" */
-    const char *text;             /* one sentence, for help and manual */
+    const char *text;             /* what it does, for help and manual */
+    const char *advice;           /* when to change it: a sentence, for the manual and the settings file */
     size_t offset, size;          /* of the field in struct svi_settings */
 };
 
@@ -301,8 +302,8 @@ svs_code svi_settings_load(struct svi_settings *s, const char *path, svs_error *
 svs_code svi_settings_read(struct svi_settings *s, const char *name, const void *bytes, size_t length,
                            svs_error *err);
 
-/* Writes every row as one line of a YAML map for svi_settings_read, each after a comment with its
- * sentence. */
+/* Writes every row as one line of a YAML map for svi_settings_read, each after comments with what
+ * it does and when to change it. */
 void svi_settings_write(const struct svi_settings *s, FILE *to);
 
 /* Writes one such line, `key: value` and a newline, to `out` (SVI_SETTINGS_LINE bytes). Returns its

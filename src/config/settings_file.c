@@ -188,8 +188,9 @@ void svi_settings_write(const struct svi_settings *s, FILE *to) {
         const bool words = row->words && row->type != SVI_SET_ADDRESS;
         svi_settings_line(s, row, row->type <= SVI_SET_ADDRESS && !words, line);
         if (row->type == SVI_SET_TEXT && !words)
-            fprintf(to, "# %s\n%s", row->text, line);
+            fprintf(to, "# %s\n# %s\n%s", row->text, row->advice, line);
         else
-            fprintf(to, "# %s (%s)\n%s", row->text, svi_settings_range(row, range, sizeof range), line);
+            fprintf(to, "# %s (%s)\n# %s\n%s", row->text, svi_settings_range(row, range, sizeof range),
+                    row->advice, line);
     }
 }

@@ -92,6 +92,9 @@ static void test_rows_are_well_formed(void **state) {
     (void)state;
     for (int i = 0; i < rows; i++) {
         assert_true(table[i].key[0] && table[i].text[0] && table[i].unit);
+        /* Help joins `text` with range and default; `advice` is a sentence of its own. */
+        assert_int_not_equal(table[i].text[strlen(table[i].text) - 1], '.');
+        assert_int_equal(table[i].advice[strlen(table[i].advice) - 1], '.');
         assert_true(table[i].offset + table[i].size <= offsetof(struct svi_settings, given));
         for (int k = 0; k < i; k++) {
             assert_string_not_equal(table[i].key, table[k].key);
