@@ -352,7 +352,7 @@ static int feed_report(const struct redis_feed *f, const struct feed_entries_fig
     if (code != SVS_OK)
         redis_log("%s", err->text);
     if (f->there > 0 && !f->options->quiet)
-        redis_log("%" PRId64 " rows were there already, from an earlier run as %s", f->there, f->src);
+        redis_log("%" PRId64 " rows had arrived in an earlier run as %s", f->there, f->src);
     if (figures->unread > 0)
         redis_log("%" PRId64 " rows could not be read", figures->unread);
     if (f->lost > 0)

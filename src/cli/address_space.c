@@ -45,12 +45,12 @@ BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environm
     const size_t need = (size_t)(threads - 1) * (BUFFER + STACK) + CALLERS * BUFFER + REST;
     if (limit.rlim_cur >= need)
         return;
-    const int length = snprintf(text, sizeof text,
-                                "svmstream: the address space is limited to %zu MiB (ulimit -v), OpenBLAS "
-                                "with %d thread%s needs %zu MiB: "
-                                "raise the limit%s, or limit the memory itself (systemd: MemoryMax)\n",
-                                (size_t)limit.rlim_cur / MIB, threads, threads > 1 ? "s" : "", need / MIB,
-                                threads > 1 ? ", set OPENBLAS_NUM_THREADS=1" : "");
+    const int length = snprintf(
+        text, sizeof text,
+        "svmstream: the address space is limited to %zu MiB (ulimit -v), but OpenBLAS with %d thread%s needs "
+        "%zu MiB: raise the limit%s, or limit the memory itself (systemd: MemoryMax)\n",
+        (size_t)limit.rlim_cur / MIB, threads, threads > 1 ? "s" : "", need / MIB,
+        threads > 1 ? ", set OPENBLAS_NUM_THREADS=1" : "");
     /* write, because stdio is not initialised yet. */
     if (write(STDERR_FILENO, text, (size_t)length) != length)
         _exit(1);
@@ -81,11 +81,10 @@ svs_code svi_take_buffers(int threads, int64_t *second, svs_error *err) {
     callers += *second != 1;
     const size_t need = (size_t)callers * BUFFER + (size_t)threads * (BUFFER + STACK);
     if (!address_space_holds(callers, threads))
-        return svi_fail(
-            err, SVS_NO_MEMORY,
-            "the address space is limited to %zu MiB (ulimit -v), which has no room for OpenBLAS's "
-            "buffers (%zu MiB for threads %d): raise the limit, or lower threads",
-            (size_t)limit.rlim_cur / MIB, need / MIB, threads);
+        return svi_fail(err, SVS_NO_MEMORY,
+                        "the address space is limited to %zu MiB (ulimit -v), which is too little for "
+                        "OpenBLAS's buffers (%zu MiB for threads %d): raise the limit, or lower threads",
+                        (size_t)limit.rlim_cur / MIB, need / MIB, threads);
     /* OpenBLAS keeps freed buffers for reuse. All are taken before the first is freed, or it would hand out
      * the same one again. */
     for (int i = 0; i < callers; i++)

@@ -78,8 +78,7 @@ static void config_write_keys(const struct svi_settings *s, const char *lead, FI
 /* Memory for the named features, or without names for some common numbers of features up to the limit. */
 static void config_write_memory(const struct svi_settings *s, FILE *to) {
     const int named = svi_settings_feature_count(s), last = named > 0 ? named : (int)s->max_features;
-    fprintf(to,
-            "# Memory at most (the engine, and the process; queues of peers that are ahead come on top):\n");
+    fprintf(to, "# Maximum memory (of the engine, and of the process; full queues of peers add to it):\n");
     for (const int *common = (const int[]){10, 54, 100, 0}; *common && named == 0; common++)
         if (*common < last)
             config_memory_line(s, *common, 2, to);
@@ -99,8 +98,8 @@ static bool config_keys_warning(const struct svi_settings *s, char *text, size_t
     if (!(m.machine > 0 && all > m.machine))
         return false;
     snprintf(text, size,
-             "keys.memory %lld keeps %.1f GiB of keys in memory, and %s %.1f GiB: at most %.0f keys fit, the "
-             "others can be on disk",
+             "keys.memory %lld keeps %.1f GiB of keys in memory, and %s %.1f GiB: set keys.memory to at most "
+             "%.0f; the other keys are on disk",
              (long long)s->keys_memory, all / SVI_GIB, m.of, m.machine / SVI_GIB, m.machine / m.each);
     return true;
 }
@@ -139,8 +138,8 @@ static void warn_of_memory(const struct cli_args *a, const struct svi_settings *
     if (machine.bytes > 0)
         snprintf(limit, sizeof limit, " (%s %s)", machine.of, config_size(has, machine.bytes));
     cli_fail(a,
-             "warning: with as many features as %s allows (%d) the process takes %s%s, and every sample goes "
-             "through %s of it; `config show` has the memory for fewer",
+             "warning: with all the features that %s allows (%d) the process takes %s%s, and every sample "
+             "reads %s of it; `config show` prints the memory for fewer",
              named > 0 ? "features" : "max.features", d, config_size(takes, memory), limit,
              config_size(through, each));
 }
@@ -216,9 +215,8 @@ static int cmd_config_default(const struct cli_args *a) {
     struct svi_settings s;
     for (int i = 0; i < svi_settings_count; i++)
         if (a->flagged[i] || a->config)
-            return cli_usage(a,
-                             "`config default` prints the defaults, whatever is given: `config show` takes "
-                             "flags and --config");
+            return cli_usage(a, "`config default` prints the defaults and takes no settings: use `config "
+                                "show` with flags or --config");
     svi_settings_default(&s);
     printf("# svmstream %s: default settings; this is a file for --config\n", svs_version());
     svi_settings_write(&s, stdout);
@@ -231,13 +229,13 @@ static const struct cli_verb verbs[] = {{"show", cmd_config_show, "", NULL},
                                         {NULL, NULL, NULL, NULL}};
 
 static const char help[] =
-    "show      print the effective settings (from defaults, the state in state.dir, the file of --config "
-    "and\n"
-    "          flags, the last one wins) as a YAML map that --config reads, and the memory they need\n"
-    "check     check that they do not contradict each other or the state in state.dir; with FILE also that\n"
-    "          the columns that limits and context name are among those of its first 1000 rows; exit status\n"
-    "          0 or 1\n"
-    "default   print all settings with their defaults\n"
+    "show      prints the effective settings as a YAML map for --config, and the memory they need;\n"
+    "          flags override the file of --config, which overrides the state in state.dir and the\n"
+    "          defaults\n"
+    "check     checks that the settings do not contradict each other or the state in state.dir; with\n"
+    "          FILE also that the columns of limits and context are among those of its first 1000\n"
+    "          rows; exit status 0 or 1\n"
+    "default   prints all settings with their defaults\n"
     "\n"
     "Examples:\n"
     "  svmstream config default > svmstream.yaml\n"

@@ -206,9 +206,9 @@ static void cmd_ctl_print_changes(struct svi_view reply) {
     if (map.length == 0)
         fprintf(stderr, "nothing has changed\n");
     if (samples.at && svi_view_item(svi_view_key(svi_view_key(reply, "config"), "key")).length > 0)
-        fprintf(stderr, "the model of each key is made again when its next sample comes\n");
+        fprintf(stderr, "the model of each key is rebuilt at its next sample\n");
     else if (samples.at)
-        fprintf(stderr, "the model was made again from %s samples\n", cli_scalar(samples, to, sizeof to));
+        fprintf(stderr, "the model was rebuilt from %s samples\n", cli_scalar(samples, to, sizeof to));
 }
 
 /* What the process remarks about a request that it has carried out. */
@@ -227,15 +227,16 @@ static void cmd_ctl_print_alerts(struct svi_view reply) {
     if (svi_view_item(next).type != SVI_ARRAY)
         return;
     if (svi_view_true(reply, "reset"))
-        fprintf(stderr, "the alerts of this state are others than those of since: all are listed\n");
+        fprintf(stderr, "the alert numbers are of another state than since: all alerts are listed\n");
     if (lost > 0)
-        fprintf(stderr, "lost %lld alert events, which are no longer kept (alert.keep)\n", (long long)lost);
+        fprintf(stderr, "lost %lld alert events: they are no longer kept (see alert.keep)\n",
+                (long long)lost);
     while (svi_view_next(&next, &left, &event))
         fprintf(stderr, "%s %s: %s\n", cli_key_text(event, "number", number, sizeof number),
                 cli_key_text(event, "state", state, sizeof state),
                 cli_key_text(event, "text", text, sizeof text));
     if (svi_view_true(reply, "more"))
-        fprintf(stderr, "there are more: svmstream ctl alerts since=%s\n",
+        fprintf(stderr, "for more: svmstream ctl alerts since=%s\n",
                 cli_key_text(reply, "next", since, sizeof since));
 }
 
@@ -271,10 +272,11 @@ static int cmd_ctl_run(const struct cli_args *a) {
         if (!strchr(a->positional[i], '=') && bare-- < 1)
             return cli_usage(a, "'%s' is not of the form key=value", a->positional[i]);
     if ((cli_has(a, "relearn") || cli_has(a, "without-src")) && (!load || file))
-        return cli_usage(a, "--relearn and --without-src belong to load checkpoint=N");
+        return cli_usage(a, "--relearn and --without-src apply to load checkpoint=N only: leave them out");
     const bool stop = strcmp(a->positional[0], "stop") == 0, tune = strcmp(a->positional[0], "tune") == 0;
     if (cli_has(a, "yes") && strcmp(a->positional[0], "reset") != 0)
-        return cli_usage(a, "--yes belongs to reset: %s asks for no consent", a->positional[0]);
+        return cli_usage(a, "--yes applies to reset only, and %s needs no consent: leave it out",
+                         a->positional[0]);
     const bool sets = a->positional_count > 1 && strcmp(a->positional[0], "config") == 0;
     /* A timeout that is given holds for every request; else those that build or write something get more. */
     const double timeout = cli_has(a, "timeout")  ? cli_number(a, "timeout")
@@ -296,8 +298,8 @@ static int cmd_ctl_run(const struct cli_args *a) {
 
 static const struct cli_option options[] = {
     CLI_NUMBER("timeout", 0, "SECONDS", "5", 0.001, 1e6,
-               "how long to wait for the reply; for stop, load and tune 60, for config with settings 600"),
-    CLI_SWITCH("yes", 0, "with reset: consent to drop the model that a state.dir keeps"),
+               "wait this long for the reply; for stop, load and tune 60, for config with settings 600"),
+    CLI_SWITCH("yes", 0, "with reset: confirm that the model kept in state.dir is dropped"),
     CLI_SWITCH("relearn", 0, "with load checkpoint=N: learn the samples after it again"),
     CLI_OPTION("without-src", 0, "NAME", NULL, "with --relearn: except samples of this source"), CLI_END};
 
@@ -321,9 +323,9 @@ const struct cli_command cli_ctl = {
     .text = "send one request to a running process",
     .usage = "OPERATION [KEY=VALUE...]",
     .help =
-        "Sends one request to the address `ctl` and prints the reply as JSON; exit code 1 when it is an\n"
-        "error. Values that look like numbers are sent as numbers, [...] and {...} as JSON; \"7\"\n"
-        "with its quotes is sent as a string.\n"
+        "Sends one request to `ctl` and prints the reply as JSON. The exit code is 1 if the reply is an\n"
+        "error. Values that look like numbers are sent as numbers, [...] and {...} as JSON, and \"7\" with\n"
+        "its quotes as a string.\n"
         "\n"
         "  status               prints all figures\n"
         "  config [KEY=VALUE..] prints the settings, or changes some of the running process, all or none:\n"
@@ -351,25 +353,25 @@ const struct cli_command cli_ctl = {
         "                       of one; standard error shows a line for each\n"
         "  refit                solves the window again in the background\n"
         "  save                 writes a checkpoint now, and prints its hash\n"
-        "  reset                forgets everything that was learned; a kept state needs --yes\n"
+        "  reset                drops everything that was learned; a kept state needs --yes\n"
         "  keys                 lists the keys of a stream (svmstream keys prints a table); drop key=NAME\n"
-        "                       forgets one\n"
+        "                       removes one\n"
         "  prune                drops classes and features that no held sample has\n"
         "  stop                 ends the process\n"
-        "  load checkpoint=N    goes back to the state after record N (`state show` lists them)\n"
+        "  load checkpoint=N    restores the state after record N (`state show` lists them)\n"
         "  load FILE            serves the model of a file\n"
-        "  parts                of svmstream merge: lists its parts; drop part=NAME leaves one out, restore\n"
-        "                       part=NAME takes it in again; it also takes status, stats, model, publish, "
-        "stop\n"
+        "  parts                lists the parts of svmstream merge; drop part=NAME removes one, and\n"
+        "                       restore part=NAME adds it again; a merge also takes status, stats, model,\n"
+        "                       publish and stop\n"
         "\n"
-        "In a stream with keys key=NAME selects a key, for status, model, columns, score, tune, label, "
-        "forget,\n"
-        "alert, publish, reset, prune, and config without changes. label and forget need it.\n"
+        "In a stream with keys, key=NAME selects a key for status, model, columns, score, tune, label,\n"
+        "forget, alert, publish, reset, prune, and config without changes. label and forget need it.\n"
         "\n"
+        "Examples:\n"
         "  svmstream ctl status\n"
         "  svmstream ctl status key=press-03\n"
         "  svmstream ctl label id=17 y=spam\n"
-        "  svmstream ctl alerts since=17 | jq .alerts            # what was missed since event 17\n"
+        "  svmstream ctl alerts since=17 | jq .alerts            # the missed ones since event 17\n"
         "  svmstream ctl forget id='\"7\"'\n"
         "  svmstream ctl score x='[21.5, 40]'                    # or x='{\"temp\": 21.5}'\n"
         "  svmstream ctl score sample='[{\"x\": [21.5, 40]}, {\"x\": [19, 55]}]'\n"

@@ -70,7 +70,7 @@ static int cmd_curve_revoke(const struct cli_args *a) {
     if (code != SVS_OK)
         return cli_error(a, &err);
     if (!a->quiet)
-        fprintf(stderr, "%s was removed from %s\n", removed.name, a->settings.curve_allow);
+        fprintf(stderr, "removed %s from %s\n", removed.name, a->settings.curve_allow);
     return CLI_OK;
 }
 
@@ -93,27 +93,28 @@ static const struct cli_verb verbs[] = {{"new", cmd_curve_make, "[FILE]", ""},
                                         {NULL, NULL, NULL, NULL}};
 
 static const struct cli_option options[] = {
-    CLI_OPTION("name", 0, "NAME", NULL, "with allow: name of the client (letters, digits, _ and -)"),
+    CLI_OPTION("name", 0, "NAME", NULL, "with allow: name of the client (1 to 64 letters, digits, _ and -)"),
     CLI_OPTION("role", 0, "ROLES", NULL, "with allow: " SVI_ROLES_TEXT "; several with commas between them"),
     CLI_END};
 
 const struct cli_command cli_curve = {
     .name = "curve",
-    .text = "make CURVE keys, and admit or revoke clients",
+    .text = "create CURVE keys, and admit or revoke clients",
     .usage = "new [FILE] | show [FILE] | allow PUBKEY | revoke NAME|PUBKEY | list",
     .help =
-        "new       creates a pair of keys: FILE (default: svmstream.key in the current directory) with the\n"
-        "          secret key, readable by its owner only, and FILE.pub with the public key; prints the\n"
-        "          public key; never replaces a file\n"
+        "new       creates a key pair and prints the public key; FILE (default: svmstream.key in the\n"
+        "          current directory) has the secret key and is readable by its owner only, FILE.pub has\n"
+        "          the public key; never replaces a file\n"
         "show      prints the public key of a file\n"
         "allow     adds a client to the file `curve.allow` (svmstream.allow in the current directory), or\n"
         "          changes its name and roles; PUBKEY is a public key or its .pub file\n"
         "revoke    removes a client; a running process disconnects it within half a second\n"
         "list      prints the clients: name, roles, key\n"
         "\n"
-        "With source:NAME (once or more; a * at the end matches anything) the samples of a client must name\n"
-        "one of these as src; without it they may name any.\n"
+        "source:NAME (once or more; a * at the end matches anything) restricts a client: its samples must\n"
+        "name one of these as src. Without it they may name any.\n"
         "\n"
+        "Examples:\n"
         "  svmstream curve new server.key\n"
         "  svmstream curve allow pump1.key.pub --name pump1 --role ingest:pump1,source:pump1-*\n"
         "  svmstream run --in tcp://*:5555 --stream pump1 --curve server.key\n"

@@ -132,7 +132,7 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
         svi_stream_refuse(e->stream, why->code, why->text, bytes, length, now);
     else if (e->args->settings.calendar[0] && isnan(m->ts)) /* today's time would be a wrong feature */
         svi_stream_refuse(e->stream, SVS_SETTING,
-                          "the setting calendar needs the row's time: name its column by --ts", bytes, length,
+                          "calendar needs the time of each row: name its column with --ts", bytes, length,
                           now);
     else
         svi_stream_message(e->stream, m, bytes, length, now, NULL);
@@ -206,7 +206,7 @@ static svs_code cmd_eval_taken(struct eval *e, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
     if (svi_reader_headers(e->reader) > 0 && !e->args->quiet && !e->silent)
-        fprintf(stderr, "%" PRId64 " lines repeat the header: passed over\n", svi_reader_headers(e->reader));
+        fprintf(stderr, "%" PRId64 " repeated header lines were skipped\n", svi_reader_headers(e->reader));
     svi_code_counts(e->reasons, reasons, sizeof reasons, &most);
     if (e->row > 0 && e->refused == e->row)
         return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", e->row, reasons);
@@ -331,11 +331,12 @@ static int check_keyed(const struct cli_args *a) {
     static const char *const single[] = {"plot", "model-out"};
     for (int i = cli_has(a, "alerts"); i < 2; i++)
         if (svi_settings_keyed(&a->settings) && cli_has(a, single[i]))
-            return cli_usage(a, "--%s is about one model, and with --key there is one for each key%s",
-                             single[i], i == 0 ? ": give --alerts too, for a plot of the worst keys" : "");
+            return cli_usage(
+                a, "--%s needs a single model, but --key makes one for each key: leave one of them out%s",
+                single[i], i == 0 ? ", or give --alerts for a plot of the worst keys" : "");
     const char *const of_keys = cli_has(a, "limit") ? "limit" : cli_has(a, "rows") ? "rows" : NULL;
     if (of_keys && !svi_settings_keyed(&a->settings))
-        return cli_usage(a, "--%s is about the table of keys: give --key COLUMN too", of_keys);
+        return cli_usage(a, "--%s applies to the table of keys: give --key COLUMN too", of_keys);
     return CLI_OK;
 }
 
@@ -352,9 +353,9 @@ static int cmd_eval_run(const struct cli_args *a) {
     svi_arrival_clock_start(&e.clock);
     e.now = svi_arrival_clock_now(&e.clock);
     if (every > 0 && cli_has(a, "json"))
-        return cli_usage(a, "--every prints lines of a table: it does nothing with --json");
+        return cli_usage(a, "--every has no effect with --json: leave one of them out");
     if (every > 0 && cli_has(a, "alerts"))
-        return cli_usage(a, "--every prints figures of the quality: it does nothing with --alerts");
+        return cli_usage(a, "--every has no effect with --alerts: leave one of them out");
     if (cli_preview_check(a) != CLI_OK || check_keyed(a) != CLI_OK)
         return CLI_USAGE;
     if (cli_has(a, "alerts"))
@@ -381,8 +382,8 @@ static const struct cli_option options[] = {
                 "print a line of figures after every N rows, to standard output"),
     CLI_SWITCH("json", 0, "print the result as one JSON object"),
     CLI_INTEGER("limit", 'n', "N", SVI_KEY_QUALITY_SHOWN, 0, CLI_UNLIMITED,
-                "with --key: at most N keys in the table"),
-    CLI_INTEGER("rows", 0, "N", "0", 0, CLI_UNLIMITED, "with --key: only keys with at least N rows"),
+                "with --key: list at most N keys in the table"),
+    CLI_INTEGER("rows", 0, "N", "0", 0, CLI_UNLIMITED, "with --key: list only keys with at least N rows"),
     CLI_OPTION("plot", 0, "FILE", NULL,
                "draw quality, novelty and alerts over the rows, or over their times; with --alerts the "
                "features that alerts name, with what was expected, and the incidents; with keys those of the "
@@ -393,27 +394,25 @@ static const struct cli_option options[] = {
 
 const struct cli_command cli_eval = {
     .name = "eval",
-    .text = "measure the engine on a file: each row is predicted, then learned",
+    .text = "measure the engine on a file: predict each row, then learn it",
     .usage = "FILE",
     .help =
         "Runs the engine of `run` over a file without sockets and prints its prequential quality, with a\n"
-        "table of classes; the last line is the accuracy (or the rmse with --task regress).\n"
-        "A one-line verdict goes to standard error where it applies: a class that was never found, a "
-        "learner\n"
-        "no better than always answering the commonest class. Progress figures go to standard error, at\n"
-        "rows 1, 2, 4, 8, ... and on a terminal every second; with --every N to standard output.\n"
+        "table of classes. The last line is the accuracy (or the rmse with --task regress). A one-line\n"
+        "verdict on standard error reports a class that was never found, or a learner no better than\n"
+        "always predicting the commonest class. Standard error shows progress at rows 1, 2, 4, 8, ... and\n"
+        "on a terminal every second; --every N prints it to standard output instead.\n"
         "\n"
-        "--alerts prints the alerts that `run` would have reported for these rows, and when, instead of the\n"
-        "quality: use it to try settings in advance (alert.*, novelty.*, limits, context). With marked\n"
-        "--incidents it prints which are found, how soon, how many alerts are false, and the effect of "
-        "other\n"
-        "budgets.\n"
+        "--alerts prints, instead of the quality, the alerts that `run` would have reported for these\n"
+        "rows, and when. Use it to try settings in advance (alert.*, novelty.*, limits, context). With\n"
+        "marked --incidents it also prints which incidents are found, how soon, how many alerts are\n"
+        "false, and the effect of other budgets.\n"
         "\n"
-        "With --key COLUMN each key has its own model, and the table has a line for each, the worst first,\n"
-        "next to the result of \"the same as before\". The error of the worst exceeds that by the most, "
-        "with\n"
-        "97.5 % confidence: a few rows are weak evidence.\n"
+        "With --key COLUMN each key has its own model. The table has a line for each key, the worst\n"
+        "first, next to the result of \"the same as before\". The error of the worst exceeds that by the\n"
+        "most, with 97.5 % confidence, so a few rows are weak evidence.\n"
         "\n"
+        "Examples:\n"
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --key machine plant.csv\n"
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"

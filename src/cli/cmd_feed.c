@@ -234,16 +234,17 @@ static void report_refusals(const struct feed *f) {
 
 static void report_restarts(const struct feed *f) {
     const struct delivery *d = &f->delivery;
-    const char *fate = f->replay ? "were sent again" : "are gone with it";
+    const char *fate = f->replay ? "were sent again" : "are lost";
     if (d->restarts > 0 && !f->args->quiet)
         fprintf(stderr, "the process was restarted: %" PRId64 " rows that it had acknowledged %s\n",
                 d->forgotten[0], fate);
     if (d->forgotten[1] > 0)
         cli_fail(f->args,
-                 "a power cut took %" PRId64
-                 " rows from the process that it had acknowledged, but not on disk yet; they %s%s",
+                 "after a power cut the process lacks %" PRId64
+                 " acknowledged rows that were not yet on its disk; they %s%s",
                  d->forgotten[1], fate,
-                 f->replay ? "" : ": with --durable, or delivery durable there, that cannot be");
+                 f->replay ? ""
+                           : ": to prevent this, give --durable, or set delivery durable in the process");
 }
 
 static void report_unread(const struct feed *f) {
@@ -256,7 +257,7 @@ static void report_sent(const struct feed *f, const svs_outbox_figures *figures,
     char rate[SVI_HUMAN];
     const int64_t sent = figures->acked + figures->refused;
     if (f->there > 0)
-        fprintf(stderr, "%" PRId64 " rows were there already, from an earlier run as %s\n", f->there, f->src);
+        fprintf(stderr, "%" PRId64 " rows had arrived in an earlier run as %s\n", f->there, f->src);
     fprintf(stderr, "sent %" PRId64 " rows in %.2f s, %s rows/s", sent, seconds,
             svi_human_short(rate, seconds > 0 ? (double)sent / seconds : 0));
     if (f->acked)
@@ -427,14 +428,14 @@ static int read_options(struct feed *f) {
     if (src && (!src[0] || strlen(src) > SVS_NAME_MAX))
         return cli_usage(a, "--src: a name has 1 to %d bytes", SVS_NAME_MAX);
     if (f->acked && cli_flagged(a, "ctl"))
-        return cli_usage(a, "--ctl does nothing with --ack: the process answers on `in`");
+        return cli_usage(a, "--ctl has no effect with --ack, whose replies arrive on `in`: leave it out");
     if (!f->acked && (src || cli_has(a, "in-flight") || cli_has(a, "scores")))
         return cli_usage(a, "--%s needs --ack", src ? "src" : cli_has(a, "scores") ? "scores" : "in-flight");
     if (a->settings.in_mode == SVI_IN_SUB || strcmp(a->settings.in, "-") == 0)
-        return cli_usage(a, "`in` must be the address of a process with in.mode pull or router");
+        return cli_usage(a, "feed needs a process with in.mode pull or router: set `in` to its address");
     if (wants_ack && cli_given(a, "in.mode") && a->settings.in_mode != SVI_IN_ROUTER)
         return cli_usage(
-            a, "--ack and --durable need a process with in.mode router: one with pull acknowledges nothing");
+            a, "--ack and --durable need a process with in.mode router: in.mode pull does not acknowledge");
     return CLI_OK;
 }
 
@@ -486,20 +487,20 @@ static int cmd_feed_run(const struct cli_args *a) {
     /* Wrong columns are refused for good: the same command again would not send what is missing. */
     if (f.acked && figures.kept > 0 && code != SVS_OK && code != SVS_WRONG_COLUMNS)
         return cli_fail(a, "%s; %s", err.text,
-                        f.replay ? "the same command again sends what is missing"
-                                 : "they are lost with this program");
+                        f.replay ? "run the same command again to send the missing rows"
+                                 : "these rows are lost");
     if (code != SVS_OK)
         return cli_error(a, &err);
     if (f.unprinted > 0)
-        return cli_fail(a, "%" PRId64 " scores were not printed: no memory", f.unprinted);
+        return cli_fail(a, "%" PRId64 " scores were not printed: out of memory", f.unprinted);
     const bool unread = f.bad > 0 && (f.acked || svi_refused_most(f.bad, f.bad + f.row));
     return figures.refused > 0 || figures.lost > 0 || unread ? CLI_FAILED : CLI_OK;
 }
 
 static const struct cli_option options[] = {
-    CLI_NUMBER("rate", 0, "ROWS/S", "0", 0, 1e9, "rows per second; 0 is no limit"),
-    CLI_INTEGER("batch", 0, "N", "1", 1, 1000000, "rows in one message"),
-    CLI_SWITCH("packed", 0, "features as packed doubles rather than an array of numbers"),
+    CLI_NUMBER("rate", 0, "ROWS/S", "0", 0, 1e9, "send at this rate, in rows per second; 0 is no limit"),
+    CLI_INTEGER("batch", 0, "N", "1", 1, 1000000, "send N rows in one message"),
+    CLI_SWITCH("packed", 0, "send features as packed doubles rather than an array of numbers"),
     CLI_INTEGER("limit", 'n', "N", "0", 0, CLI_UNLIMITED, "stop after N rows; 0 sends all"),
     CLI_INTEGER("repeat", 0, "N", "1", 0, 1000000000, "send the files N times; 0 never stops"),
     CLI_SWITCH("no-label", 0, "omit the labels: samples are scored and not learned"),
@@ -507,15 +508,15 @@ static const struct cli_option options[] = {
                "send each row until it is acknowledged (in.mode router); the same command again sends only "
                "the missing rows"),
     CLI_SWITCH("durable", 0,
-               "like --ack, and only to a process that keeps its state (state.dir): ends when all rows are "
-               "on its disk, and keeps every row until then"),
+               "like --ack, for a process with state.dir only: keep every row until it is on the disk of the "
+               "process, and end when all are"),
     CLI_OPTION("src", 0, "NAME", NULL,
-               "with --ack: name of this producer, under which the process counts its rows; the default is "
-               "made from the files' names"),
+               "with --ack: name of this producer, under which the process counts its rows (default: made "
+               "from the files' names)"),
     CLI_INTEGER("in-flight", 0, "N", "256", 1, 1000000,
                 "with --ack: maximum number of unacknowledged messages"),
     CLI_SWITCH("scores", 0,
-               "with --ack: print the score of each row that was taken, as a line of JSON, from the replies"),
+               "with --ack: print the score of each accepted row, from the replies, as a JSON line"),
     CLI_NUMBER("timeout", 0, "SECONDS", "10", 0.001, 1e6,
                "give up when no process listens, or nothing gets through, for this long"),
     CLI_END};
@@ -525,16 +526,17 @@ const struct cli_command cli_feed = {
     .text = "send files to a running process",
     .usage = "FILE...",
     .help =
-        "Reads CSV, LIBSVM or JSON lines, plain or .gz (- is standard input), and sends each row to the\n"
-        "address `in`. With --ack (to `svmstream run --in.mode router`) nothing is lost or applied twice\n"
-        "while the process lives; after a restart it gets its missing rows, files from their beginning. A\n"
-        "process with state.dir continues where it stopped; feed then ends when all rows are on its disk.\n"
+        "Reads CSV, LIBSVM or JSON lines, plain or .gz (- is standard input), and sends each row to `in`.\n"
         "\n"
-        "The names of CSV columns are sent with the rows and matched with those of the stream, in any "
-        "order.\n"
-        "A header with other names is refused. A process with in.mode pull does not answer: feed then asks\n"
-        "`ctl`, if `ctl` is given or `in` is not.\n"
+        "With --ack (to `svmstream run --in.mode router`) no row is lost or applied twice while the\n"
+        "process lives. After a restart the process gets its missing rows, files from their beginning. A\n"
+        "process with state.dir continues where it stopped, and feed ends when all rows are on its disk.\n"
         "\n"
+        "feed sends the names of CSV columns with the rows. The process matches them with the columns of\n"
+        "its stream, in any order, and refuses a header with other names. A process with in.mode pull\n"
+        "does not answer. feed then asks `ctl`, if you give `ctl` or leave out `in`.\n"
+        "\n"
+        "Examples:\n"
         "  svmstream feed --label rain weather.csv.gz\n"
         "  svmstream feed --batch 64 --packed --rate 1000 a9a.svm\n"
         "  svmstream feed --ack --src plant1 log.jsonl\n"

@@ -36,16 +36,15 @@ static int cmd_keys_run(const struct cli_args *a) {
 
 static const struct cli_option options[] = {
     CLI_OPTION("sort", 0, "quality|age|rows|alerts|name", NULL,
-               "order: the worst quality first (the default: the error exceeds that of \"the same as "
-               "before\" by the most, with 97.5 % confidence), the longest silence, the most rows, the most "
-               "open alerts, or by name"),
-    CLI_INTEGER("limit", 'n', "N", "100", 0, 10000, "at most N keys"),
-    CLI_OPTION("like", 0, "TEXT", NULL, "keys with this in their name"),
-    CLI_OPTION("prefix", 0, "TEXT", NULL, "keys whose name begins with this"),
-    CLI_SWITCH("open", 0, "keys with an open alert"),
-    CLI_NUMBER("silent", 0, "SECONDS", NULL, 0, 1e9, "keys without a row for this long"),
-    CLI_INTEGER("rows", 0, "N", "0", 0, CLI_UNLIMITED, "keys with at least N rows"),
-    CLI_SWITCH("json", 0, "the reply as one JSON object"),
+               "sort by quality (default: the error exceeds that of \"the same as before\" by the most, with "
+               "97.5 % confidence), longest silence, most rows, most open alerts, or name"),
+    CLI_INTEGER("limit", 'n', "N", "100", 0, 10000, "list at most N keys"),
+    CLI_OPTION("like", 0, "TEXT", NULL, "list only keys with this in their name"),
+    CLI_OPTION("prefix", 0, "TEXT", NULL, "list only keys whose name begins with this"),
+    CLI_SWITCH("open", 0, "list only keys with an open alert"),
+    CLI_NUMBER("silent", 0, "SECONDS", NULL, 0, 1e9, "list only keys without a row for this long"),
+    CLI_INTEGER("rows", 0, "N", "0", 0, CLI_UNLIMITED, "list only keys with at least N rows"),
+    CLI_SWITCH("json", 0, "print the reply as one JSON object"),
     CLI_NUMBER("timeout", 0, "SECONDS", "10", 0.001, 1e6, "give up after this long without a reply"),
     CLI_END};
 
@@ -53,12 +52,14 @@ const struct cli_command cli_keys = {
     .name = "keys",
     .text = "list the stream keys of a running process",
     .usage = "[ENDPOINT]",
-    .help = "Lists the keys of a stream that was started with --key, the worst first: rows, time since the\n"
-            "last one, quality over the window, and alerts. ENDPOINT is the address `ctl` of the process.\n"
-            "For one key: svmstream ctl status key=NAME, svmstream watch --key NAME.\n"
-            "\n"
-            "  svmstream keys --open\n"
-            "  svmstream keys tcp://127.0.0.1:5557 --prefix press- --sort age -n 10",
+    .help =
+        "Lists the keys of a stream that was started with --key, the worst first: rows, time since the\n"
+        "last one, quality over the window, and alerts. ENDPOINT is the address `ctl` of the process. For\n"
+        "one key, use `svmstream ctl status key=NAME` or `svmstream watch --key NAME`.\n"
+        "\n"
+        "Examples:\n"
+        "  svmstream keys --open\n"
+        "  svmstream keys tcp://127.0.0.1:5557 --prefix press- --sort age -n 10",
     .keys = "ctl curve curve.server",
     .options = options,
     .run = cmd_keys_run};

@@ -21,15 +21,14 @@ static int cmd_merge_run(const struct cli_args *a) {
     svs_error err;
     for (int i = 0; i < a->positional_count; i++) {
         if (a->positional_count > 1 && strcmp(a->positional[i], "-") == 0)
-            return cli_usage(a,
-                             "- (records on standard input) stands alone: it cannot be mixed with addresses");
+            return cli_usage(
+                a, "- (records on standard input) cannot be combined with addresses: give one or the other");
         if (strlen(a->positional[i]) >= sizeof a->settings.in)
-            return cli_usage(a, "address %d is longer than %zu bytes", i + 1, sizeof a->settings.in - 1);
+            return cli_usage(a, "address %d is too long: at most %zu bytes are allowed", i + 1,
+                             sizeof a->settings.in - 1);
         if (!rows && strcmp(a->positional[i], a->settings.out) == 0)
             return cli_usage(
-                a,
-                "%s is merged, and cannot be the address `out` of the merged model too: give --out "
-                "another one",
+                a, "%s is an input of the merge and cannot also be its `out`: set --out to another address",
                 a->positional[i]);
     }
     const struct svi_merger_hooks hooks = {.addresses = a->positional,
@@ -52,28 +51,28 @@ static const struct cli_option options[] = {
 
 const struct cli_command cli_merge = {
     .name = "merge",
-    .text = "make one exact model of the windows of many processes",
+    .text = "make one exact model from the windows of many processes",
     .usage = "ADDRESS...",
     .help =
-        "Subscribes to the sums that other processes publish (svmstream run --publish.sums SECONDS) at "
-        "their\n"
-        "addresses `out`, and publishes the model of all their samples together, as a `model.` event with\n"
-        "method merged: the model that one process would have that held the windows of all. Features and\n"
-        "classes are joined by name. Records may be lost, repeated and late: the newest of each part "
+        "Subscribes to the sums that other processes publish (svmstream run --publish.sums SECONDS) at\n"
+        "their addresses `out`. Publishes the model of all their samples together, as a `model.` event\n"
+        "with method merged: the model that one process would have that held all the windows. Features\n"
+        "and classes are joined by name. Records may be lost, repeated and late; the newest of each part\n"
         "counts.\n"
         "\n"
-        "C and scale are those of the parts; if they differ, give --C and --scale. A part whose columns do\n"
-        "not fit is left out and reported. `svmstream ctl` (with the address of this ctl) takes status,\n"
-        "stats, model, parts, publish, drop part=NAME, restore part=NAME and stop.\n"
+        "C and scale are those of the parts. If the parts differ, give --C and --scale. A part whose\n"
+        "columns do not fit is left out and reported. `svmstream ctl` (with the address of this ctl)\n"
+        "takes status, stats, model, parts, publish, drop part=NAME, restore part=NAME and stop.\n"
         "\n"
-        "With CURVE, curve.server is the public key of all addresses, or one key for each, in their order "
-        "and\n"
-        "separated by commas.\n"
+        "With CURVE, curve.server is the public key of all addresses, or one key for each, in their order\n"
+        "and separated by commas.\n"
         "\n"
-        "With - records come from standard input, msgpack maps one after another; at its end the model is\n"
-        "printed as a line of JSON, or written to the file of --model. The last line on standard error\n"
-        "says how many of the parts and rows are in it; without a model it ends with 1.\n"
+        "With - records are read from standard input, as msgpack maps one after another. At the end of\n"
+        "the input the model is printed as a line of JSON, or written to the file of --model. The last\n"
+        "line on standard error reports how many of the parts and rows are in the model. Without a model\n"
+        "the exit code is 1.\n"
         "\n"
+        "Examples:\n"
         "  svmstream merge tcp://host1:5556 tcp://host2:5556 --out tcp://127.0.0.1:6556 --ctl "
         "tcp://127.0.0.1:6557\n"
         "  svmstream ctl drop part=line-7 --ctl tcp://127.0.0.1:6557    # subtracts it, exactly\n"

@@ -100,8 +100,7 @@ static void print_model_table(const struct model_source *s, int64_t top) {
     char name[NAME_SIZE];
     svi_model_report(m, stdout);
     if (m->elsewhere)
-        puts("scores those of the stream are its bank's (method auto), not those of these weights: see "
-             "`svmstream ctl bank`");
+        puts("scores are those of the bank (method auto), not of these weights: see `svmstream ctl bank`");
     svi_tuning_line(stdout, s->bytes.data, s->bytes.data + s->bytes.size);
     for (int k = 0; k < m->class_count; k++)
         printf("%s%s", k ? ", " : "classes ", svs_value_text(m->classes[k], name, NAME_SIZE));
@@ -125,8 +124,9 @@ static svs_code cmd_model_write(void *user, FILE *to, svs_error *err) {
 static svs_code cmd_model_load(struct model_source *s, svs_error *err) {
     const char *path = s->args->positional_count > 1 ? s->args->positional[1] : NULL;
     if (path && cli_has(s->args, "key"))
-        return svi_fail(err, SVS_SETTING, "--key is for the model of a running process, and %.100s is a file",
-                        path);
+        return svi_fail(
+            err, SVS_SETTING,
+            "--key selects a model of a running process, but %.100s is a file: leave one of them out", path);
     if (path)
         return svi_model_any_read(path, &s->bytes, &s->model, err);
     SVI_TRY(ask_process(s->args, &s->bytes, err));
@@ -201,14 +201,14 @@ const struct cli_command cli_model = {
     .usage = "show|export [FILE] or diff A B",
     .help =
         "FILE is the payload of a `model.` event (`svmstream eval --model-out` writes one) or a file of\n"
-        "`train`; without it, the current model of the process at `ctl` is used. Weights are in the units "
-        "of\n"
-        "the raw input.\n"
+        "`train`. Without FILE, the command asks the process at `ctl` for its current model. Weights are\n"
+        "in the units of the raw input.\n"
         "\n"
         "diff compares two models: classes and features of only one, the weights that differ most, the\n"
-        "cosine of their rows, and figures side by side. Exit code 0 if they score every row alike, 1 if\n"
-        "they differ, 2 if they cannot be compared.\n"
+        "cosine of their rows, and figures side by side. The exit code is 0 if they score every row\n"
+        "alike, 1 if they differ, and 2 if they cannot be compared.\n"
         "\n"
+        "Examples:\n"
         "  svmstream model show\n"
         "  svmstream model export --key press-03 -o press-03.json\n"
         "  svmstream model diff monday.msgpack today.msgpack\n"

@@ -143,7 +143,8 @@ static svs_code novelty_rows_prepare(struct novelty_rows *r, const char *path, i
                                      svs_error *err) {
     const svs_examples *e = &r->table.examples;
     if (e->rows.n < lags)
-        return svi_fail(err, SVS_WRONG_DIMENSION, "%.100s has %lld samples: fewer than the %d lags", path,
+        return svi_fail(err, SVS_WRONG_DIMENSION,
+                        "%.100s has %lld samples, fewer than novelty.lags %d: lower novelty.lags", path,
                         (long long)e->rows.n, lags);
     r->skipped = lags - 1;
     r->rows = e->rows;
@@ -195,7 +196,7 @@ static svs_code novelty_rows_keep_normal(struct novelty_rows *r, svs_error *err)
     r->joined = kept;
     return n >= 2 ? SVS_OK
                   : svi_fail(err, SVS_INVALID,
-                             "%lld of %lld rows are labelled 0 throughout: --normals-only needs two at least",
+                             "%lld of %lld rows are labelled 0: --normals-only needs at least 2",
                              (long long)n, (long long)all);
 }
 
@@ -258,7 +259,7 @@ static int novelty_train_options(const struct cli_args *a, svs_novelty_options *
     if (svi_settings_novelty(&a->settings, o, &err) != SVS_OK)
         return cli_usage(a, "%s", err.text);
     if (a->settings.novelty == SVI_NOVELTY_NONE)
-        return cli_usage(a, "--novelty none makes no model: use fosvm1 or fosvm2");
+        return cli_usage(a, "--novelty none makes no model: set it to fosvm1 or fosvm2");
     o->degree = (int)cli_integer(a, "degree");
     o->scale = a->settings.scale == SVS_SCALE_STANDARD;
     return CLI_OK;
@@ -678,7 +679,7 @@ static const struct cli_verb verbs[] = {
     {NULL, NULL, NULL, NULL}};
 
 static const struct cli_option options[] = {
-    CLI_INTEGER("degree", 'd', "N", "3", 1, 20, "train: of the polynomial kernel"),
+    CLI_INTEGER("degree", 'd', "N", "3", 1, 20, "train: degree of the polynomial kernel"),
     CLI_SWITCH("normals-only", 0, "train: leave out rows whose label is not 0"),
     CLI_NUMBER("memory", 0, "MIB", "0", 0, 1e9,
                "train, score: memory for the rows of the file; a larger file is refused. 0 is three quarters "
@@ -696,18 +697,19 @@ const struct cli_command cli_novelty = {
     .text = "train a one-class model of what is normal, and score how novel rows are",
     .usage = "train FILE [MODEL] | score FILE MODEL [OUTPUT] | show MODEL",
     .help =
-        "train learns the region in which the rows of FILE lie (FOSVM, a one-class SVM by active sets) and\n"
-        "prints the certificate of every member: the smallest membership of the fitted rows, the violation\n"
-        "of the optimality conditions, the rows left outside. MODEL is FILE.novelty in the working\n"
-        "directory by default; - is standard output.\n"
+        "train learns the region in which the rows of FILE lie (FOSVM, a one-class SVM by active sets).\n"
+        "It prints the certificate of every member: the smallest membership of the fitted rows, the\n"
+        "violation of the optimality conditions, and the rows left outside. MODEL is FILE.novelty in the\n"
+        "current directory by default; - is standard output.\n"
         "\n"
         "score writes one line for each row: novelty (1 - membership, higher is more novel: below 0\n"
-        "inside, 0 at the border, towards 1 far away), membership, surprise (-log membership), and, where\n"
-        "the file has labels (0 normal, anything else anomalous), AUC and average precision. Labels are\n"
-        "never learned; --normals-only leaves the anomalous rows out. Novelty is the same quantity as in\n"
-        "the score events of `svmstream run`, which also have p, the conformal p-value; a file is scored\n"
-        "without calibration and gets no p.\n"
+        "inside, 0 at the border, towards 1 far away), membership, and surprise (-log membership). Where\n"
+        "the file has labels (0 normal, anything else anomalous), it also prints AUC and average\n"
+        "precision. Labels are never learned; --normals-only leaves the anomalous rows out. Novelty is\n"
+        "the same quantity as in the score events of `svmstream run`. These also have p, the conformal\n"
+        "p-value. A file is scored without calibration and gets no p.\n"
         "\n"
+        "Examples:\n"
         "  svmstream novelty train --ts t --label is_anomaly --novelty.lags 6 machine.csv machine.novelty\n"
         "  svmstream novelty score --ts t --label is_anomaly machine.csv machine.novelty scores.csv\n"
         "  svmstream novelty score --ts t --label is_anomaly --plot machine.svg machine.csv machine.novelty\n"

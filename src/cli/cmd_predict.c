@@ -243,7 +243,8 @@ static void report_differences(const struct predict *p) {
                  "accuracy, and are not in the table",
                  p->table.strange);
     if (p->table.examples.rows.d > p->d)
-        cli_fail(p->args, "the file has %d features, the model %d; the others are ignored",
+        cli_fail(p->args,
+                 "the file has %d features and the model %d: features that only one of them has are ignored",
                  p->table.examples.rows.d, p->d);
 }
 
@@ -260,8 +261,8 @@ static svs_code cmd_predict_know_probabilities(struct predict *p, svs_error *err
     if (!p->machine.linear || !(p->machine.linear->calibration.a > 0))
         return svi_fail(
             err, SVS_UNAVAILABLE,
-            "--%s needs probabilities, and the model has none: train it with `svmstream train -b "
-            "1`, or take a model of `svmstream run` or `eval`; --scores-out writes decision values",
+            "--%s needs probabilities, which this model lacks: train it with `svmstream train -b 1`, use a "
+            "model of `svmstream run` or `eval`, or write decision values with --scores-out",
             needed_by);
     p->proba = svi_alloc_array((size_t)p->class_count, sizeof *p->proba);
     code = p->proba ? svi_decision_new(&p->decision, p->class_count, err)
@@ -336,13 +337,14 @@ const struct cli_command cli_predict = {
     .text = "predict the rows of a file with a trained model",
     .usage = "FILE MODEL [OUTPUT]",
     .help =
-        "Writes one prediction per line to OUTPUT and the quality to standard output; without OUTPUT the\n"
-        "predictions go to standard output and the quality to standard error. MODEL is a file of `train`,\n"
-        "of LIBLINEAR or of LIBSVM, or a saved model event. Columns are matched by name where\n"
-        "file and model have names, by position otherwise. Rows are predicted as they are read; after an\n"
-        "invalid one OUTPUT is not written. A model of a log accepts logs, with words, times and missing\n"
-        "values (`svmstream help training`).\n"
+        "Writes one prediction per line to OUTPUT, and the quality to standard output. Without OUTPUT the\n"
+        "predictions go to standard output, and the quality to standard error. MODEL is a file of\n"
+        "`train`, of LIBLINEAR or of LIBSVM, or a saved model event. It matches columns by name where\n"
+        "file and model have names, and by position otherwise. It predicts rows as it reads them, and\n"
+        "writes no OUTPUT after an invalid row. A model of a log accepts logs, with words, times and\n"
+        "missing values (`svmstream help training`).\n"
         "\n"
+        "Examples:\n"
         "  svmstream predict a9a.t.svm a9a.model a9a.out\n"
         "  svmstream predict -b 1 new.csv weather.model",
     .keys =

@@ -55,8 +55,8 @@ static svs_code cmd_replay_recover(const struct cli_args *a, uint64_t until, str
     svi_state_dir_close(&f);
     if (code == SVS_OK && (*r)->checkpointed && until < (*r)->first)
         code = svi_fail(err, SVS_SETTING,
-                        "--until %" PRIu64 " is before the checkpoint that it starts from, which has %" PRIu64
-                        " records: give --from-start too",
+                        "--until %" PRIu64 ", but the replay starts from a checkpoint with %" PRIu64
+                        " records: give --from-start too, or a larger --until",
                         until, (*r)->first);
     return code;
 }
@@ -93,7 +93,7 @@ static int cmd_replay_run(const struct cli_args *a) {
         return CLI_USAGE;
     for (const char *const *name = (const char *const[]){"json", "plot", NULL}; *name; name++)
         if (cli_has(a, *name) && !cli_has(a, "alerts"))
-            return cli_usage(a, "--%s is about alerts: give --alerts too", *name);
+            return cli_usage(a, "--%s applies to alerts: give --alerts too", *name);
     if (cli_has(a, "alerts"))
         return cmd_replay_alerts(a);
     svs_code code = cmd_replay_recover(a, (uint64_t)until, &r, &err);
@@ -124,20 +124,20 @@ const struct cli_command cli_replay = {
     .text = "apply the journal of a kept state again: an audit, or a what-if with other settings",
     .usage = "DIRECTORY",
     .help =
-        "Starts from the second newest checkpoint, applies the journal again and prints the result with the\n"
-        "fingerprints of model and state, which equal those of the process that wrote the journal. Nothing "
-        "in\n"
+        "Starts from the second newest checkpoint, applies the journal again and prints the result. The\n"
+        "fingerprints of model and state equal those of the process that wrote the journal. Nothing in\n"
         "the directory changes.\n"
         "\n"
-        "With settings that shape the model it starts at the first record instead, with an empty model and\n"
-        "these settings in place of the kept ones. --journal.keep all keeps all records for that.\n"
+        "With settings that shape the model, the replay starts at the first record with an empty model,\n"
+        "and these settings replace the kept ones. --journal.keep all keeps all records for that.\n"
         "\n"
-        "--alerts prints the alerts that were reported, and when; with settings of alerts (alert.*,\n"
-        "novelty.*, limits, context) those that would have been. It starts at the first record or, if the\n"
-        "journal no longer has it, at the oldest checkpoint that the journal continues; then only settings\n"
-        "that may change at any time can be tried. A trial of settings omits the changes that `ctl config`\n"
-        "and restarts made on the way.\n"
+        "--alerts prints the alerts that were reported, and when. With settings of alerts (alert.*,\n"
+        "novelty.*, limits, context) it prints those that would have been reported. It starts at the\n"
+        "first record. If the journal no longer has it, it starts at the oldest checkpoint that the\n"
+        "journal continues, and you can try only settings that may change at any time. A trial omits the\n"
+        "changes that `ctl config` and restarts made on the way.\n"
         "\n"
+        "Examples:\n"
         "  svmstream replay /var/lib/pump1\n"
         "  svmstream replay --C 10 --window 5000 /var/lib/pump1\n"
         "  svmstream replay --alerts --alert.budget 1/week --incidents faults.csv /var/lib/pump1",

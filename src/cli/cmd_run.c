@@ -36,15 +36,13 @@ static int cmd_run_run(const struct cli_args *a) {
     svs_error err;
     const char *format = a->settings.in_format;
     if (strcmp(a->settings.in, "-") != 0 && strcmp(format, "auto") != 0 && strcmp(format, "msgpack") != 0)
-        return cli_usage(
-            a,
-            "in.format %s applies to standard input (in -): a socket takes msgpack, and `svmstream "
-            "feed` sends other formats there",
-            format);
-    if (strcmp(a->settings.in, "-") != 0 && cli_has(a, "every"))
         return cli_usage(a,
-                         "--every applies to standard input (in -): of sockets `svmstream watch stats` and "
-                         "`svmstream ctl status` show the figures");
+                         "in.format %s applies to standard input only: set in to -, or send the file to the "
+                         "socket with `svmstream feed`",
+                         format);
+    if (strcmp(a->settings.in, "-") != 0 && cli_has(a, "every"))
+        return cli_usage(a, "--every applies to standard input only: set in to -, or use `svmstream watch "
+                            "stats` or `svmstream ctl status`");
     svs_code code = check_keys(&a->settings, &err);
     return cli_end(a, code == SVS_OK ? svi_server_run(&a->settings, &hooks, &err) : code, &err);
 }
@@ -56,25 +54,25 @@ static const struct cli_option options[] = {
 
 const struct cli_command cli_run = {
     .name = "run",
-    .text = "learn from a stream and publish models, scores and stats",
+    .text = "learn from a stream; publish models, scores, alerts and stats",
     .usage = "",
     .unexpected = "read a file with `svmstream run --in - < FILE`, or send it with `svmstream feed`",
     .help =
-        "Reads samples from the socket `in`, publishes on `out`, answers on `ctl`, until SIGINT, SIGTERM or\n"
-        "`svmstream ctl stop`; then everything received is learned and published first. The addresses that\n"
-        "are bound are reported on standard error; a port of * picks a free one.\n"
+        "Reads samples at `in`, publishes at `out` and answers requests at `ctl`. SIGINT, SIGTERM or\n"
+        "`svmstream ctl stop` ends it, after everything received is learned and published. Standard error\n"
+        "shows the bound addresses. A port of * selects a free one.\n"
         "\n"
-        "SIGHUP reads the file of --config, the allow file and the key file again: settings that may change\n"
-        "while the process runs take effect, those that need a restart are named.\n"
+        "SIGHUP reads the file of --config, the allow file and the key file again. Settings that may\n"
+        "change while the process runs take effect. The others are listed, because they need a restart.\n"
         "\n"
-        "With --in - samples are read from standard input, and scores go to standard output as JSON lines.\n"
-        "No socket is opened then unless --out or --ctl is given. Progress figures go to standard error:\n"
-        "at rows 1, 2, 4, 8, ... and on a terminal every second, or with --every N.\n"
+        "--in - reads samples from standard input and writes scores to standard output as JSON lines. It\n"
+        "opens no socket unless you give --out or --ctl. Standard error shows progress at rows 1, 2, 4,\n"
+        "8, ... and on a terminal every second, or every N rows with --every N.\n"
         "\n"
-        "An address that other machines reach needs CURVE: `svmstream curve new`, `svmstream curve allow` "
-        "and\n"
-        "--curve on; or --insecure.\n"
+        "An address that other machines can reach needs CURVE (`svmstream curve new`, `svmstream curve\n"
+        "allow` and --curve on) or --insecure.\n"
         "\n"
+        "Examples:\n"
         "  svmstream run\n"
         "  svmstream run --in ipc:///run/samples --in.mode router --window 5000 --C 10\n"
         "  svmstream run --in tcp://*:7000 --curve server.key\n"

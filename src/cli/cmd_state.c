@@ -177,8 +177,8 @@ static svs_code assess_weights(svi_stream *s, int *damaged, svs_error *err) {
     svi_stream_rebuild(s); /* on a copy of the state, which is dropped afterwards */
     code = svi_stream_verify(s, &fresh, err);
     if (code == SVS_OK && !(difference <= fmin(10 * fresh, WEIGHTS_LOST))) {
-        printf("%-16s DAMAGED: they may be %.1e off; `svmstream replay --from-start` makes them again\n", "",
-               fmax(WEIGHTS_OFF, fmin(10 * fresh, WEIGHTS_LOST)));
+        printf("%-16s DAMAGED: they may be %.1e off; `svmstream replay --from-start` computes them again\n",
+               "", fmax(WEIGHTS_OFF, fmin(10 * fresh, WEIGHTS_LOST)));
         ++*damaged;
     }
     return code;
@@ -196,13 +196,13 @@ static svs_code cmd_state_verify(const struct cli_args *a, const struct svi_stat
     if (!r)
         return err->code;
     if (r->damaged > *damaged) { /* checksums are right, but the content is no valid state */
-        printf("%-16s DAMAGED: %d newer than the one that a start takes cannot be loaded\n", "checkpoints",
+        printf("%-16s DAMAGED: %d newer ones cannot be loaded, a start uses an older one\n", "checkpoints",
                r->damaged);
         *damaged = r->damaged;
     }
     svs_code code = r->checkpointed ? cmd_state_compare(f, r, err) : SVS_OK;
     if (code == SVS_OK && cmd_state_read_journal(f, &records, &why) != SVS_OK) {
-        printf("%-16s DAMAGED: %s\n%-16s a start does not need that part, replay --from-start does\n",
+        printf("%-16s DAMAGED: %s\n%-16s only replay --from-start needs that part, a start does not\n",
                "journal", why.text, "");
         ++*damaged;
     }
@@ -247,7 +247,8 @@ static svs_code cmd_state_number(const char *text, uint64_t *number, svs_error *
     if (*text < '0' || *text > '9' || *end || errno)
         return svi_fail(
             err, SVS_INVALID,
-            "%.60s is no number of a checkpoint: `svmstream state show` lists them, after record N", text);
+            "%.60s is not the number of a checkpoint: `svmstream state show` lists them, after record N",
+            text);
     return SVS_OK;
 }
 
@@ -264,8 +265,10 @@ static int cmd_state_export(const struct cli_args *a) {
     uint64_t number = 0;
     svs_error err;
     if (isatty(STDOUT_FILENO)) {
-        svi_fail(&err, SVS_INVALID, "a state is no text: svmstream state export %.60s > FILE",
-                 a->positional[1]);
+        svi_fail(
+            &err, SVS_INVALID,
+            "a state is binary data and is not written to a terminal: svmstream state export %.60s > FILE",
+            a->positional[1]);
         return cli_error(a, &err);
     }
     if ((named && cmd_state_number(named, &number, &err) != SVS_OK) ||
@@ -283,7 +286,8 @@ static int cmd_state_import(const struct cli_args *a) {
     struct svi_state_copied copied;
     svs_error err;
     if (isatty(STDIN_FILENO)) {
-        svi_fail(&err, SVS_INVALID, "import reads what export wrote: svmstream state import %.60s < FILE",
+        svi_fail(&err, SVS_INVALID,
+                 "import reads an exported state from standard input: svmstream state import %.60s < FILE",
                  a->positional[1]);
         return cli_error(a, &err);
     }
@@ -304,17 +308,17 @@ const struct cli_command cli_state = {
     .text = "show, verify or move a kept state",
     .usage = "show|verify|export|import DIRECTORY [CHECKPOINT]",
     .help =
-        "show      lists the checkpoints and journal segments in a directory; `ctl load checkpoint=N` goes\n"
-        "          back to the one after record N\n"
-        "verify    reads all of them, rebuilds the model from the two newest checkpoints and compares; exit\n"
-        "          code 1 if something is damaged, or weights differ by more than promised\n"
-        "export    writes the newest checkpoint, or the one after record CHECKPOINT, to standard output: "
-        "one\n"
-        "          file, with the states of keys\n"
-        "import    makes a directory of such a file, which `svmstream run --state.dir` continues\n"
+        "show      lists the checkpoints and journal segments in a directory; `ctl load checkpoint=N`\n"
+        "          restores the state after record N\n"
+        "verify    reads all of them, rebuilds the model from the two newest checkpoints and compares; the\n"
+        "          exit code is 1 if something is damaged, or weights differ by more than promised\n"
+        "export    writes the newest checkpoint, or the one after record CHECKPOINT, to standard output:\n"
+        "          one file, with the states of keys\n"
+        "import    creates a directory from such a file, which `svmstream run --state.dir` continues\n"
         "\n"
-        "All but import only read, and may run while a process writes there.\n"
+        "show, verify and export only read. You may run them while a process writes to the directory.\n"
         "\n"
+        "Examples:\n"
         "  svmstream state verify /var/lib/pump1\n"
         "  svmstream state export /var/lib/pump1 > pump1.state\n"
         "  svmstream state import /var/lib/moved < pump1.state",

@@ -88,10 +88,13 @@ static int take_loss(struct train *t) {
              : strcmp(word, "l1") == 0                           ? 1
                                                                  : strtod(word, &end);
     if (end == word || *end || !(t->o.p >= 1 && t->o.p <= 2))
-        return cli_usage(t->args, "--loss is l1, l2, squared or a number from 1 to 2, not %s", word);
+        return cli_usage(
+            t->args, "--loss: '%s' is not an allowed value (l1, l2, squared, or a number from 1 to 2)", word);
     /* Only an explicit --loss gets here: the default of a regression is squared. */
     if (t->args->settings.task == SVS_REGRESS && t->o.loss != SVS_SQUARED)
-        return cli_usage(t->args, "--loss %s is for classes: with --task regress it is squared", word);
+        return cli_usage(
+            t->args, "--loss %s applies to classes only: leave it out, --task regress always uses squared",
+            word);
     return CLI_OK;
 }
 
@@ -108,7 +111,8 @@ static int take_bias(struct train *t) {
     }
     t->o.bias_value = strtod(bias, &end);
     if (end == bias || *end || !isfinite(t->o.bias_value))
-        return cli_usage(t->args, "--bias is a number (0 or less: none) or free, not %s", bias);
+        return cli_usage(
+            t->args, "--bias: '%s' is not an allowed value (a number, 0 or less for no bias, or free)", bias);
     t->o.bias = t->o.bias_value > 0 ? SVS_BIAS_APPENDED : SVS_BIAS_NONE;
     return CLI_OK;
 }
@@ -122,7 +126,7 @@ static int check_job(struct train *t) {
         return cli_usage(a, "--to %g is below --from %g", t->to, t->from);
     /* A name for a model that is never written suggests a misunderstanding that would cost a long run. */
     if (a->positional_count > 1 && (t->folds > 0 || t->search))
-        return cli_usage(a, "%s makes no model: leave %s out", t->folds > 0 ? "--folds" : "--search-C",
+        return cli_usage(a, "%s makes no model: leave out %s", t->folds > 0 ? "--folds" : "--search-C",
                          a->positional[1]);
     return CLI_OK;
 }
@@ -169,14 +173,15 @@ static int check_useful(struct train *t) {
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (cli_has(a, all[i].name) && !all[i].useful)
-            return cli_usage(a, "--%s does nothing here: it is for %s", all[i].name, all[i].where);
+            return cli_usage(a, "--%s has no effect here, it needs %s: leave it out", all[i].name,
+                             all[i].where);
     /* A number of LIBLINEAR states solver and loss at once, so a different loss contradicts it. */
     const struct liblinear *method = liblinear_solver(cli_value(a, "solver"));
     if (method && cli_has(a, "loss") && strcmp(cli_value(a, "loss"), method->loss) != 0)
-        return cli_usage(a, "--solver %s has the loss %s: leave --loss out, or name the solver %s",
+        return cli_usage(a, "--solver %s has the loss %s: leave out --loss, or set --solver %s",
                          method->number, method->loss, method->name);
     if (cli_has(a, "cost") && cli_flagged(a, "C"))
-        return cli_usage(a, "--cost and --C are the same: give one of them");
+        return cli_usage(a, "--cost and --C mean the same: leave one of them out");
     return CLI_OK;
 }
 
@@ -190,9 +195,9 @@ static int check_class_weight(struct train *t, const char *weights) {
      * file. */
     t->o.balanced = t->weights.rule == SVS_CLASSES_BALANCED;
     if (t->weights.rule != SVS_CLASSES_ALIKE && a->settings.task == SVS_REGRESS)
-        return cli_usage(a, "--class.weight is for classes, not for --task regress");
+        return cli_usage(a, "--class.weight applies to classes only: leave it out with --task regress");
     if (t->weights.rule != SVS_CLASSES_ALIKE && weights)
-        return cli_usage(a, "--weights and --class.weight are the same: give one of them");
+        return cli_usage(a, "--weights and --class.weight mean the same: leave one of them out");
     return CLI_OK;
 }
 
@@ -202,12 +207,11 @@ static int check_proba(struct train *t) {
     if (!cli_has(a, "proba"))
         return CLI_OK;
     if (a->settings.task == SVS_REGRESS)
-        return cli_usage(a, "--proba is for classes, not for --task regress");
+        return cli_usage(a, "--proba applies to classes only: leave it out with --task regress");
     if (t->o.kernel.kind != SVS_LINEAR || t->o.solve.solver == SVS_SOLVER_ALFPGM)
-        return cli_usage(a, "--proba is for linear models: leave --kernel and --solver alfpgm out");
+        return cli_usage(a, "--proba applies to linear models only: leave out --kernel and --solver alfpgm");
     if (t->format != SVI_FORMAT_OWN)
-        return cli_usage(a, "--proba needs --format own: the others cannot hold how scores become "
-                            "probabilities");
+        return cli_usage(a, "--proba needs --format own: the other formats cannot store the calibration");
     return CLI_OK;
 }
 
@@ -216,14 +220,15 @@ static int check_weights(struct train *t) {
     const char *at = cli_value(a, "weights");
     double weight;
     if (at && a->settings.task == SVS_REGRESS)
-        return cli_usage(a, "--weights is for classes, not for --task regress");
+        return cli_usage(a, "--weights applies to classes only: leave it out with --task regress");
     if (at && !*at)
         return cli_usage(a, "--weights takes LABEL:WEIGHT,...");
     /* The syntax is checked now and the labels after the file is read: a typing error must not cost that
      * time. */
     for (const char *rest; at && *at; at = rest)
         if (read_weight(at, &weight, &rest) == 0)
-            return cli_usage(a, "--weights takes LABEL:WEIGHT,... with weights above 0, not '%.60s'", at);
+            return cli_usage(a, "--weights: '%.60s' is not of the form LABEL:WEIGHT,... with weights above 0",
+                             at);
     return check_class_weight(t, at);
 }
 
@@ -301,8 +306,9 @@ static svs_code cmd_train_weights(struct train *t, svs_error *err) {
         /* The list was checked before the file was read, so its length cannot be 0 here. */
         const int k = find_label(e, at, length);
         if (k < 0)
-            return svi_fail(err, SVS_INVALID, "--weights names the label %.*s, which the file does not have",
-                            (int)length, at);
+            return svi_fail(err, SVS_INVALID,
+                            "--weights names the label %.*s, but the file has no such label", (int)length,
+                            at);
         t->class_weight[k] = weight;
     }
     return SVS_OK;
@@ -351,8 +357,8 @@ static svs_code read_examples(struct train *t, svs_error *err) {
         /* The note would otherwise be written into the progress line, which goes on afterwards. */
         svi_progress_clear(&t->progress);
         fprintf(stderr,
-                "rows name few of the %d columns: those that a row does not name are 0 in it (--missing mean "
-                "puts their means there)\n",
+                "rows name few of the %d columns: missing columns are taken as 0 (--missing mean uses their "
+                "means)\n",
                 t->table.examples.rows.d);
     }
     return code;
@@ -419,11 +425,10 @@ static void cmd_train_print_summary(const struct train *t, const svs_trained *m,
 
 static const char *cmd_train_advice(const svs_solution *s, bool kernel) {
     if (s->stop == SVS_STOP_ITERATIONS)
-        return "give more --max-iterations, or a larger --tol";
+        return "raise --max-iterations or --tol";
     if (s->stop == SVS_STOP_SECONDS)
-        return "give more --max-seconds, or a larger --tol";
-    return kernel ? "scale the data, or give a larger --tol"
-                  : "try --scale standard, -s newton, or a larger --tol";
+        return "raise --max-seconds or --tol";
+    return kernel ? "scale the data, or raise --tol" : "try --scale standard or -s newton, or raise --tol";
 }
 
 static void cmd_train_warn(const struct train *t, const svs_trained *m) {
@@ -525,11 +530,10 @@ static svs_code train_model(struct train *t, svs_error *err) {
     if (code == SVS_OK)
         cmd_train_warn(t, &m);
     if (code == SVS_OK && t->schema.size > 0 && t->format != SVI_FORMAT_OWN)
-        cli_fail(
-            t->args,
-            "WARNING: this format cannot hold what the columns are (words, times, means): %s is good for "
-            "rows of the same %d numbers only; --format own keeps the columns",
-            path, t->table.examples.rows.d);
+        cli_fail(t->args,
+                 "WARNING: this format does not store the kinds of columns (words, times, means): %s accepts "
+                 "only rows of the same %d numbers; use --format own to keep them",
+                 path, t->table.examples.rows.d);
     svs_trained_clear(&m);
     return code;
 }
@@ -612,7 +616,7 @@ static const struct cli_option options[] = {
                "auto",
                "method; auto chooses by the data. LIBLINEAR's numbers: 1 is dcd with loss l2, 2 newton with "
                "l2, 3 dcd with l1"),
-    CLI_NUMBER("cost", 'c', "N", NULL, 1e-300, 1e300, "the penalty C; the same as --C"),
+    CLI_NUMBER("cost", 'c', "N", NULL, 1e-300, 1e300, "penalty C; the same as --C"),
     CLI_NUMBER("tol", 'e', "N", "0.001", 1e-15, 1,
                "stop when the duality gap is at most this share of the objective"),
     CLI_OPTION("loss", 0, "WORD", NULL,
@@ -622,7 +626,7 @@ static const struct cli_option options[] = {
                "constant appended to each row and penalised like a feature; 0 or less for none, free for a "
                "bias that is not penalised"),
     CLI_OPTION("kernel", 't', "linear|polynomial|rbf|0|1|2", "linear",
-               "the kernel, by name or by LIBSVM's number"),
+               "kernel, by name or by LIBSVM's number"),
     CLI_NUMBER("gamma", 'g', "N", "0", 0, 1e300, "gamma of the kernel; 0 is 1/features"),
     CLI_NUMBER("coef0", 'r', "N", "0", -1e300, 1e300, "constant term of the polynomial kernel"),
     CLI_INTEGER("degree", 'd', "N", "3", 1, 20, "degree of the polynomial kernel"),
@@ -652,11 +656,12 @@ const struct cli_command cli_train = {
     .text = "train a model from a file of examples, or cross-validate",
     .usage = "FILE [MODEL]",
     .help =
-        "Reads LIBSVM, CSV with a header or JSON lines, plain or .gz, and writes MODEL (default:\n"
-        "FILE.model in the current directory; - is standard output). Every model comes with a certificate:\n"
-        "the duality gap, computed from scratch, bounds its distance from the optimum. Columns are used\n"
-        "unscaled; --scale standard standardises them for the solver, and the weights stay in raw units.\n"
+        "Reads LIBSVM, CSV with a header or JSON lines, plain or .gz. Writes MODEL (default: FILE.model\n"
+        "in the current directory; - is standard output). Every model has a certificate: the duality gap,\n"
+        "computed from scratch, bounds its distance from the optimum. Columns are used unscaled; --scale\n"
+        "standard standardises them for the solver, and the weights stay in raw units.\n"
         "\n"
+        "Examples:\n"
         "  svmstream train -c 1 a9a.svm a9a.model\n"
         "  svmstream train -t rbf -g 0.5 --loss l1 --format libsvm data.svm data.model\n"
         "  svmstream train -v 5 weather.csv.gz\n"

@@ -231,8 +231,10 @@ static bool pipe_to_wait(pid_t pid, double end, int *status) {
 
 static svs_code pipe_to_assess(const char *command, bool ended, int status, double seconds, svs_error *err) {
     if (!ended)
-        return svi_fail(err, SVS_UNAVAILABLE, "the command '%.100s' took more than %g seconds and was ended",
-                        command, seconds);
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "the command '%.100s' was ended after %g seconds: raise --exec-timeout if it needs longer",
+            command, seconds);
     if (WIFSIGNALED(status))
         return svi_fail(err, SVS_UNAVAILABLE, "the command '%.100s' was ended by signal %d", command,
                         WTERMSIG(status));
@@ -249,7 +251,8 @@ static svs_code pipe_to(const char *command, const void *bytes, size_t size, dou
     int ends[2], status = 0;
     const double end = svi_monotonic() + seconds;
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return svi_fail(err, SVS_UNAVAILABLE, "no pipe for '%.100s': %s", command, strerror(errno));
+        return svi_fail(err, SVS_UNAVAILABLE, "cannot make a pipe for '%.100s': %s", command,
+                        strerror(errno));
     const pid_t pid = pipe_to_start(command, ends);
     close(ends[0]);
     if (pid > 0) {
@@ -280,7 +283,7 @@ static void raise_alarm(struct watch *w, const struct subscription_event *e) {
         if (pipe_to(w->command, w->line.data, w->line.size, w->limit, &err) != SVS_OK)
             cli_fail(w->args, "%s", err.text);
     } else
-        cli_fail(w->args, "out of memory: %s does not get this event", w->command);
+        cli_fail(w->args, "out of memory: '%s' does not receive this event", w->command);
 }
 
 static void cmd_watch_show(struct watch *w, const struct subscription_event *e) {
@@ -330,11 +333,12 @@ static svs_code watch_take_reply(struct watch *w, bool *more, svs_error *err) {
     char reason[400];
     *more = false;
     if (svi_view_item(next).type != SVI_ARRAY)
-        return svi_fail(err, SVS_UNAVAILABLE, "%s refuses to list alerts: %s", w->args->settings.ctl,
+        return svi_fail(err, SVS_UNAVAILABLE, "%s refused to list its alerts: %s", w->args->settings.ctl,
                         cli_key_text(reply, "error", reason, sizeof reason));
     const uint64_t lost = svi_view_unsigned(reply, "lost", 0);
     if (svi_view_true(reply, "reset"))
-        cli_fail(w->args, "the state is another one than that of alert event %" PRIu64 ": all of it follow",
+        cli_fail(w->args,
+                 "the state is another one than that of alert event %" PRIu64 ": all its alert events follow",
                  w->known.since);
     if (lost > 0)
         fprintf(w->json ? stderr : stdout, "lost %" PRIu64 " alert event%s, no longer kept (alert.keep)\n",
@@ -454,8 +458,8 @@ static void cmd_watch_show_refusal(struct watch *w) {
     if (!subscription_refused(&w->subscription) || w->refused)
         return;
     cli_fail(w->args,
-             "%s refused us: is this its key (curve.server), and ours in its allow file with the role "
-             "subscribe? Trying on",
+             "%s refused the connection; retrying. Check that curve.server is its key, and that its allow "
+             "file has your key with the role subscribe",
              w->args->settings.out);
     w->refused = true;
 }
@@ -473,10 +477,11 @@ static double cmd_watch_show_waiting(struct watch *w, double start) {
         cli_waiting((void *)w->args, w->args->settings.out);
     else if (w->asks && !w->args->quiet)
         cli_fail(w->args,
-                 "no stats yet at %.200s, which would name the stream: --stream NAME does without them",
+                 "waiting for stats from %.200s, which name the stream: give --stream NAME to skip this",
                  w->args->settings.out);
     else if (!w->args->quiet)
-        cli_fail(w->args, "nothing yet of the key %.64s in the stream %s (`svmstream keys` lists them%s)",
+        cli_fail(w->args,
+                 "waiting for an event of the key %.64s in the stream %s (`svmstream keys` lists the keys%s)",
                  w->key, w->stream, cli_given(w->args, "stream") ? "; --stream may name another one" : "");
     return 3600;
 }
@@ -507,13 +512,13 @@ static int cmd_watch_follow(struct watch *w, double seconds) {
         cmd_watch_show_refusal(w);
     }
     if (seconds > 0 && w->events == 0 && !w->subscription.met)
-        return cli_fail(
-            w->args,
-            "no process was at %.200s within %g seconds: is `svmstream run` running with this `out`?",
-            w->args->settings.out, seconds);
+        return cli_fail(w->args,
+                        "no process answered at %.200s within %g seconds: check that `svmstream run` runs "
+                        "with this `out`",
+                        w->args->settings.out, seconds);
     if (w->wanted == INT64_MAX || w->events == w->wanted)
         return CLI_OK;
-    return cli_fail(w->args, "%" PRId64 " of %" PRId64 " events came from %s in %g seconds", w->events,
+    return cli_fail(w->args, "%" PRId64 " of %" PRId64 " events arrived from %s in %g seconds", w->events,
                     w->wanted, w->args->settings.out, seconds);
 }
 
@@ -550,7 +555,7 @@ static int check_key(const struct cli_args *a) {
         return cli_usage(a, "--key: a key has 1 to %d bytes", SVS_KEY_MAX);
     for (int i = 0; i < a->positional_count && key; i++)
         if (strchr(a->positional[i], '.'))
-            return cli_usage(a, "with --key a topic is a word (model, alert, ...), not '%.60s'",
+            return cli_usage(a, "with --key a topic is one word (model, alert, ...): '%.60s' is not",
                              a->positional[i]);
     return CLI_OK;
 }
@@ -563,11 +568,10 @@ static int check_since(const struct cli_args *a) {
     for (int i = 0; i < a->positional_count; i++)
         subscribed = subscribed || strncmp(a->positional[i], alert, strlen(alert)) == 0;
     if (cli_has(a, "since") && !subscribed)
-        return cli_usage(a, "--since is the number of an alert event: add the topic alert");
+        return cli_usage(a, "--since applies to alert events: add the topic alert");
     if (cli_has(a, "since") && svi_settings_chosen(&a->settings, "out") &&
         !svi_settings_chosen(&a->settings, "ctl"))
-        return cli_usage(
-            a, "--since asks at the address `ctl` of the process: give --ctl too, as --out is given");
+        return cli_usage(a, "--since sends a request to `ctl`: give --ctl as well as --out");
     return CLI_OK;
 }
 
@@ -576,9 +580,10 @@ static int cmd_watch_run(const struct cli_args *a) {
     const int64_t count = cli_integer(a, "count");
     for (int i = 0; i < a->positional_count; i++)
         if (!is_topic(a->positional[i]))
-            return cli_usage(
-                a, "no topic begins with '%.60s': model, score, stats, error, alert, bank, sums and prior do",
-                a->positional[i]);
+            return cli_usage(a,
+                             "no topic begins with '%.60s': the topics are model, score, stats, error, "
+                             "alert, bank, sums and prior",
+                             a->positional[i]);
     if (check_key(a) != CLI_OK || check_since(a) != CLI_OK)
         return CLI_USAGE;
     struct watch w = {.args = a,
@@ -594,7 +599,7 @@ static int cmd_watch_run(const struct cli_args *a) {
     w.bell = !w.json && !a->quiet && isatty(STDOUT_FILENO);
     w.command = cli_value(a, "exec");
     void *context = zmq_ctx_new();
-    int result = context ? cmd_watch_run_with(&w, context, seconds) : cli_fail(a, "no memory");
+    int result = context ? cmd_watch_run_with(&w, context, seconds) : cli_fail(a, "out of memory");
     if (context)
         zmq_ctx_term(context);
     svi_bytes_clear(&w.line);
@@ -604,17 +609,18 @@ static int cmd_watch_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_OPTION("key", 0, "KEY", NULL, "only events of this key, its current model first"),
-    CLI_SWITCH("json", 0, "events as JSON lines, with their topic"),
+    CLI_OPTION("key", 0, "KEY", NULL, "print only events of this key, its current model first"),
+    CLI_SWITCH("json", 0, "print events as JSON lines, with their topic"),
     CLI_INTEGER("since", 0, "N", NULL, 0, CLI_UNLIMITED,
-                "first the alert events after number N, asked for at `ctl`; then each new one, none twice"),
+                "print the alert events after number N first (a request to `ctl`), then each new one, and "
+                "none twice"),
     CLI_INTEGER("count", 'n', "N", "0", 0, CLI_UNLIMITED, "stop after N events; 0 does not stop"),
     CLI_NUMBER("timeout", 0, "SECONDS", "0", 0, 1e9,
-               "stop after this time; 0 does not stop; exit code 1 after fewer than --count events, or "
-               "without a process to connect to"),
+               "stop after this time; 0 does not stop; the exit code is 1 after fewer than --count events, "
+               "or if no process answers"),
     CLI_OPTION(
         "exec", 0, "COMMAND", NULL,
-        "run this in a shell for each alert event, with the event as one line of JSON on its standard input"),
+        "run this in a shell for each alert event, with the event as a JSON line on its standard input"),
     CLI_NUMBER("exec-timeout", 0, "SECONDS", "60", 0.001, 1e6,
                "end that command, and its children, after this time"),
     CLI_END};
@@ -626,21 +632,24 @@ static const char *watch_word(bool config, int i) {
 const struct cli_command cli_watch = {
     .name = "watch",
     .word = watch_word,
-    .text = "print what a running process publishes",
+    .text = "print the events of a running process",
     .usage = "[TOPIC...]",
     .help =
-        "Subscribes at the address `out` and prints one line per event. A TOPIC is a prefix: model, score,\n"
-        "bank, stats, error, alert, sums, prior, or with the stream's name: model.pump1. (the final dot "
-        "excludes\n"
-        "model.pump10.). If this subscriber is too slow, the lost events are reported: lost 3 score events.\n"
-        "An alert rings the terminal's bell, unless --quiet is given. --exec runs a command for each alert\n"
-        "event, one after the other; the event's state is open, update or close. A command that fails or\n"
-        "takes more than --exec-timeout seconds is reported, and the next event starts another one.\n"
+        "Subscribes at `out` and prints one line per event. TOPIC is a prefix: model, score, bank, stats,\n"
+        "error, alert, sums or prior. With the stream's name it selects one stream: model.pump1. (the\n"
+        "final dot excludes model.pump10.). If watch is too slow, it reports the lost events: lost 3\n"
+        "score events.\n"
         "\n"
+        "An alert rings the terminal's bell, unless you give --quiet. --exec runs a command for each\n"
+        "alert event, one after the other. The state of the event is open, update or close. watch reports\n"
+        "a command that fails or takes more than --exec-timeout seconds, and runs the command again at\n"
+        "the next event.\n"
+        "\n"
+        "Examples:\n"
         "  svmstream watch model error\n"
         "  svmstream watch --json score | jq .yhat\n"
         "  svmstream watch --key press-03 model alert            # of a stream with keys\n"
-        "  svmstream watch alert --since 17                      # those missed since event 17 first\n"
+        "  svmstream watch alert --since 17                      # the missed ones since event 17 first\n"
         "  svmstream watch alert --exec 'jq -r .text | mail -s alert me@example.org'",
     .keys = "out ctl stream curve curve.server",
     .options = options,

@@ -155,10 +155,9 @@ static void write_topics(FILE *to, bool task, const char *heading) {
 }
 
 void cli_write_overview(FILE *to, const struct cli_command *const *all) {
-    fputs(
-        "Usage: svmstream COMMAND [options]\n\n"
-        "An always current linear SVM of a stream: samples in, models, scores and stats out.\n\nCommands:\n",
-        to);
+    fputs("Usage: svmstream COMMAND [options]\n\nLearn from a stream as it runs: samples in; models, scores, "
+          "alerts and stats out.\n\nCommands:\n",
+          to);
     for (const struct cli_command *const *c = all; *c; c++)
         if (!(*c)->hidden)
             write_entry(to, (*c)->name, (*c)->text);
@@ -166,7 +165,7 @@ void cli_write_overview(FILE *to, const struct cli_command *const *all) {
     write_topics(to, false, "\nReference (svmstream help TOPIC):\n");
     fputs("\nOptions of every command:\n", to);
     write_options(to, cli_common_options, write_entry);
-    write_entry(to, "--KEY VALUE", "any setting, as listed by `svmstream config default`");
+    write_entry(to, "--KEY VALUE", "any setting; `svmstream config default` lists them");
     fputs("\n`svmstream COMMAND --help` lists the options of a command. Exit status: 0 ok, 1 failed, 2 wrong "
           "usage.\n",
           to);

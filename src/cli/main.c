@@ -50,12 +50,10 @@ static int run_parsed(struct cli_args *a, const struct cli_command *command, int
     if (code != SVS_OK)
         return in_file ? cli_fail(a, "%s", err.text) : cli_usage(a, "%s", err.text);
     if (method_settled(command, a))
-        fprintf(stderr,
-                "method alsvm, since auto does not use %s (with --method alsvm this line is not said)\n",
+        fprintf(stderr, "method alsvm: method auto does not use %s (set method alsvm to omit this line)\n",
                 a->settled);
     if (a->no_budget && !a->quiet && !command->unchecked && cli_lists(command, svi_settings_row("alert.p")))
-        fprintf(stderr,
-                "alert.budget none, since %s is set (with --alert.budget none this line is not said)\n",
+        fprintf(stderr, "alert.budget none: %s replaces it (set alert.budget none to omit this line)\n",
                 a->no_budget);
     /* Before the first call of BLAS, which would take a buffer by itself and might hang. */
     if (svi_take_buffers(svi_settings_blas_threads(&a->settings) - 1, &a->settings.threads, &err) != SVS_OK)
@@ -90,7 +88,7 @@ static int run_line(int argc, char *const *argv) {
         return run_command(command, argc - 2, argv + 2);
     if (first[0] != '-')
         return cli_unknown(commands, "command", first);
-    fprintf(stderr, "svmstream: options follow the command: svmstream COMMAND [options]\n");
+    fprintf(stderr, "svmstream: write options after the command: svmstream COMMAND [options]\n");
     return CLI_USAGE;
 }
 

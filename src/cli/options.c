@@ -22,7 +22,7 @@ const struct cli_option cli_common_options[] = {
     CLI_OPTION("config", 'f', "FILE", NULL,
                "read settings from a YAML file of `key: value` lines; flags override it"),
     CLI_SWITCH("help", 'h', "show this help"),
-    CLI_SWITCH("quiet", 'q', "print nothing but errors"),
+    CLI_SWITCH("quiet", 'q', "print errors only"),
     CLI_SWITCH("version", 0, "show the version"),
     CLI_END,
 };
@@ -86,7 +86,7 @@ static svs_code unknown_flag(const struct cli_args *a, const char *flag, const c
     const bool mine = find_option(a->command->options, name, false) >= 0;
     for (const struct cli_command *const *c = a->all; *c && !mine; c++)
         if (find_option((*c)->options, name, false) >= 0)
-            return svi_fail(err, SVS_SETTING, "unknown option %s: it is one of `svmstream %s`", shown,
+            return svi_fail(err, SVS_SETTING, "unknown option %s: it belongs to `svmstream %s`", shown,
                             (*c)->name);
     const char *nearest = svi_nearest(name, names);
     return svi_fail(err, SVS_SETTING, "unknown option %s%s%s", shown,
@@ -166,7 +166,7 @@ static svs_code take_flag(struct command_line *l, const char *flag, svs_error *e
     if (!setting)
         return unknown_flag(l->a, flag, name, err);
     if (!cli_lists(l->a->command, setting))
-        return svi_fail(err, SVS_SETTING, "--%s does nothing for `svmstream %s`: leave it out", name,
+        return svi_fail(err, SVS_SETTING, "--%s has no effect on `svmstream %s`: leave it out", name,
                         l->a->command->name);
     const bool key = strcmp(name, setting_key) == 0;
     return take_value(l, flag, inside,
@@ -279,7 +279,8 @@ static svs_code check_positionals(struct cli_args *a, svs_error *err) {
 /* Explains a missing FILE after `--key FILE`, where --key has taken it as the name of a column. */
 static svs_code explain_key_word(const char *word, svs_error *err) {
     const svs_error before = *err;
-    return svi_fail(err, before.code, "%.200s; --key took %.60s as the name of a column", before.text, word);
+    return svi_fail(err, before.code, "%.200s: --key took '%.60s' as the name of a column", before.text,
+                    word);
 }
 
 svs_code cli_parse(struct cli_args *a, const struct cli_command *command,

@@ -12,12 +12,11 @@ int cli_preview_check(const struct cli_args *a) {
     static const char *const without[] = {"incidents", "budgets"};
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
         if (cli_has(a, without[i]) && !cli_has(a, "alerts"))
-            return cli_usage(a, "--%s is about alerts: give --alerts too", without[i]);
+            return cli_usage(a, "--%s applies to alerts: give --alerts too", without[i]);
     if (cli_has(a, "tolerance") && !cli_has(a, "incidents"))
-        return cli_usage(a, "--tolerance is about marked incidents: give --incidents too");
+        return cli_usage(a, "--tolerance applies to marked incidents: give --incidents too");
     if (cli_has(a, "plot") && !svi_plot_takes(cli_value(a, "plot")))
-        return cli_usage(a, "--plot takes a file name that ends in .svg or .png, not %s",
-                         cli_value(a, "plot"));
+        return cli_usage(a, "--plot: '%s' does not end in .svg or .png", cli_value(a, "plot"));
     return CLI_OK;
 }
 
@@ -36,7 +35,8 @@ int cli_preview(const struct cli_args *a, const struct svi_settings *checked, bo
     struct svi_preview *l = svi_alloc(sizeof *l);
     svs_code code = l ? svi_preview_begin(l, &o, checked, &err) : svi_fail_memory(&err, "the alerts");
     if (code == SVS_OK && once && o.incidents && !o.budgets && !a->quiet)
-        fprintf(stderr, "no table over budgets: it reads the rows again, and standard input has them once\n");
+        fprintf(stderr, "the table of budgets was skipped: it needs the rows again, and standard input can "
+                        "be read only once\n");
     if (code == SVS_OK)
         code = svi_preview_run(l, pass, user, progress, &err);
     if (code == SVS_OK && o.json)

@@ -16,8 +16,8 @@
                    "with --incidents: an alert this long before or after an incident still belongs to it; "  \
                    "in rows if the file has no times"),                                                      \
         CLI_OPTION("budgets", 0, "LIST", NULL,                                                               \
-                   "with --alerts: a table over these alert budgets, each in a separate run; with "          \
-                   "--incidents " SVI_PREVIEW_BUDGETS ", unless this is none")
+                   "with --alerts: a table over these alert budgets, each in a separate run; default with "          \
+                   "--incidents " SVI_PREVIEW_BUDGETS "; none omits the table")
 
 /* CLI_USAGE, with a message, when the options contradict each other or lack --alerts; else CLI_OK. */
 int cli_preview_check(const struct cli_args *a);

@@ -50,6 +50,5 @@ void cli_preview_table(struct cli_args *a, const char *path) {
 
 void cli_report_dropped(const struct cli_args *a, const struct svi_table *t) {
     if (t->dropped > 0)
-        cli_fail(a, "%lld rows were left out, for a value is missing in them (missing drop)",
-                 (long long)t->dropped);
+        cli_fail(a, "%lld rows with a missing value were skipped (missing drop)", (long long)t->dropped);
 }

@@ -79,30 +79,33 @@ static svs_code delivery_give_up(const struct delivery *d, const svs_outbox_figu
     const char *address = d->address;
     const struct link *l = &d->link;
     if (l->push && !d->met)
-        return svi_fail(
-            err, SVS_IO,
-            "no process takes samples at %.60s: is `svmstream run` running with this `in`%s? With "
-            "its in.mode router, feed with --ack",
-            address, d->curve ? ", and our key in its allow file" : " and without CURVE");
+        return svi_fail(err, SVS_IO,
+                        "no process takes samples at %.60s: check that `svmstream run` runs with this "
+                        "`in`%s; if its in.mode is router, feed with --ack",
+                        address, d->curve ? ", and that its allow file has your key" : " and without CURVE");
     if (l->push)
-        return svi_fail(err, SVS_IO, "%s takes no more: it is gone, or has hung for more than %g seconds",
+        return svi_fail(err, SVS_IO,
+                        "%s has stopped taking samples: it has ended, or did not respond for %g seconds",
                         address, d->timeout);
     if (!l->accepted)
         return svi_fail(
             err, SVS_IO,
-            "no process listens at %.80s: is `svmstream run --in.mode router` running with this `in`?",
+            "no process listens at %.80s: check that `svmstream run --in.mode router` runs with this `in`",
             address);
     if (!l->introduced)
-        return svi_fail(
-            err, SVS_IO, "%.60s does not %s", address,
-            d->curve ? "let us in: is this its key (curve.server), and ours in its allow file with the role "
-                       "ingest? Is it running with in.mode router?"
-                     : "answer, but a process listens there: is it running with in.mode router (else feed "
-                       "without --ack), with CURVE (then give --curve and --curve.server), or does it hang?");
+        return svi_fail(err, SVS_IO, "%.60s %s", address,
+                        d->curve
+                            ? "refused the connection: check that curve.server is its key, that its allow "
+                              "file has your key with the role ingest, and that it runs with in.mode router"
+                            : "accepts connections but does not answer: check that it runs with in.mode "
+                              "router (else feed without --ack), without CURVE (else give --curve and "
+                              "--curve.server), and is not stuck");
     if (d->later.code != SVS_OK)
-        return svi_fail(err, d->later.code, "%.60s takes nothing for now: %.150s", address, d->later.text);
-    return svi_fail(err, SVS_IO, "%.60s %s: nothing was acknowledged for %g s, %" PRId64 " rows wait",
-                    address, l->connected ? "does not answer" : "is gone", d->timeout, f->kept);
+        return svi_fail(err, d->later.code, "%.60s refuses samples for now: %.150s", address, d->later.text);
+    return svi_fail(err, SVS_IO,
+                    "%.60s %s: no acknowledgement for %g s, %" PRId64
+                    " rows wait; restart the process, or raise --timeout",
+                    address, l->connected ? "does not answer" : "has disconnected", d->timeout, f->kept);
 }
 
 /* Updates the time of the last progress, and fails if it is too long ago. */
@@ -124,15 +127,16 @@ static svs_code delivery_check(struct delivery *d, svs_error *err) {
     if (d->hopeless && d->later.code == SVS_WRONG_COLUMNS)
         return svi_fail(err, SVS_WRONG_COLUMNS, "%s", d->later.text);
     if (d->hopeless && d->later.code != SVS_OK)
-        return svi_fail(err, SVS_UNAVAILABLE, "%.60s cannot promise that: %.150s", d->address, d->later.text);
+        return svi_fail(err, SVS_UNAVAILABLE, "%.60s cannot promise durability: %.150s", d->address,
+                        d->later.text);
     if (now - d->moved <= d->timeout)
         return SVS_OK;
     /* Without a greeting or with samples not taken the connection is at fault; otherwise the disk is. */
     if (!all_taken || !f.greeted || !d->met)
         return delivery_give_up(d, &f, err);
     return svi_fail(err, SVS_IO,
-                    "%.60s has taken all rows, but %g s later not all are on its disk: does it run with "
-                    "journal.fsync never?",
+                    "%.60s has taken all rows, but after %g s not all are on its disk: check that its "
+                    "journal.fsync is not never",
                     d->address, d->timeout);
 }
 

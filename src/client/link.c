@@ -35,7 +35,7 @@ svs_code link_open(struct link *l, const char *address, const struct svi_identit
     if (!(l->box = svs_outbox_new(o, err)))
         return err->code;
     if (!(l->context = zmq_ctx_new()))
-        return svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(errno));
+        return svi_fail(err, SVS_IO, "cannot start ZeroMQ: %s", zmq_strerror(errno));
     if (!(l->socket = svi_socket_new(l->context, &plan, err)))
         return err->code;
     for (int i = 0; i < 4; i++)
@@ -43,7 +43,7 @@ svs_code link_open(struct link *l, const char *address, const struct svi_identit
     l->monitor = svi_monitor_new(
         l->context, l->socket, ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED);
     if (!l->monitor)
-        return svi_fail(err, SVS_IO, "the connection cannot be monitored: %s", zmq_strerror(errno));
+        return svi_fail(err, SVS_IO, "cannot monitor the connection: %s", zmq_strerror(errno));
     return svi_socket_connect(l->socket, &plan, identity, l->address, err);
 }
 
@@ -108,8 +108,7 @@ svs_code link_receive(struct link *l, svs_error *err) {
     while (code == SVS_OK && !l->push && svi_last_frame(l->socket, &m, NULL))
         code = svs_outbox_reply(l->box, zmq_msg_data(&m), zmq_msg_size(&m), svi_monotonic(), err);
     zmq_msg_close(&m);
-    return code == SVS_OK ? SVS_OK
-                          : svi_fail(err, SVS_IO, "%.100s: what answers there is not svmstream", l->address);
+    return code == SVS_OK ? SVS_OK : svi_fail(err, SVS_IO, "%.100s: the peer is not svmstream", l->address);
 }
 
 svs_code link_turn(struct link *l, svs_error *err) {

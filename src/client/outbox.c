@@ -56,11 +56,12 @@ static svs_code outbox_check_options(const svs_outbox_options *o, svs_error *err
                 {"pause_max", o->pause_max, 1e-6, 1e9}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (!(rows[i].value >= rows[i].low && rows[i].value <= rows[i].high))
-            return svi_fail(err, SVS_INVALID, "%s of an outbox is %g; from %g to %g is possible",
-                            rows[i].name, rows[i].value, rows[i].low, rows[i].high);
+            return svi_fail(err, SVS_INVALID, "%s of an outbox is %g: it must be from %g to %g", rows[i].name,
+                            rows[i].value, rows[i].low, rows[i].high);
     if (o->score && o->release == SVS_OUTBOX_SENT)
-        return svi_fail(err, SVS_INVALID,
-                        "scores come with replies, which an outbox that only sends has not");
+        return svi_fail(
+            err, SVS_INVALID,
+            "scores arrive with replies, which an outbox without acknowledgements does not receive");
     size_t length = o->src ? strlen(o->src) : 0;
     if (length < 1 || length > SVS_NAME_MAX || !svi_utf8_valid(o->src, length))
         return svi_fail(err, SVS_MISSING_SOURCE, "src must be a name of 1 to %d bytes of UTF-8",
@@ -117,7 +118,7 @@ static size_t outbox_overhead(const svs_outbox *b) {
 static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32_t pairs, svs_error *err) {
     const size_t cursor = b->cursor.size;
     if (svs_outbox_wanted(b) < 0)
-        return svi_fail(err, SVS_UNAVAILABLE, "it is not known yet which sample the process wants");
+        return svi_fail(err, SVS_UNAVAILABLE, "the process has not reported yet which sample it needs");
     if (cursor > 0) { /* the store takes one piece */
         b->scratch.size = body == b->scratch.data ? size : 0;
         if ((b->scratch.size == 0 && svi_bytes_append(&b->scratch, body, size) != SVS_OK) ||
@@ -129,7 +130,8 @@ static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32
     /* The columns go with every message, so a single sample must fit together with them. */
     if (size + outbox_overhead(b) > (size_t)b->o.message)
         return svi_fail(err, SVS_TOO_LARGE,
-                        "the sample has %zu bytes, the names of its columns %zu, a message %lld at most",
+                        "the sample has %zu bytes and the names of its columns %zu, but a message at most "
+                        "%lld: raise max.message",
                         size, b->columns.size, (long long)b->o.message);
     if (size > b->store.bytes)
         return svi_fail(err, SVS_TOO_LARGE, "the sample has %zu bytes, more than the outbox may keep", size);
@@ -160,11 +162,12 @@ svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_err
     for (uint32_t i = 0; i < map.length; i++) {
         svi_item_read(at, &key);
         if (svi_item_is(&key, "src") || svi_item_is(&key, "n"))
-            return svi_fail(err, SVS_DUPLICATE_KEY, "src and n are put in by the outbox");
+            return svi_fail(err, SVS_DUPLICATE_KEY, "the outbox sets src and n: leave them out");
         if (svi_item_is(&key, "at"))
-            return svi_fail(err, SVS_DUPLICATE_KEY, "at, the cursor, is put in by svs_outbox_cursor");
+            return svi_fail(err, SVS_DUPLICATE_KEY, "svs_outbox_cursor sets at, the cursor: leave it out");
         if (b->o.score && svi_item_is(&key, "reply"))
-            return svi_fail(err, SVS_DUPLICATE_KEY, "reply is put in by an outbox that asks for scores");
+            return svi_fail(err, SVS_DUPLICATE_KEY,
+                            "an outbox that asks for scores sets reply: leave it out");
         svi_walk(&at, end, SVI_DEPTH_MAX);
         svi_walk(&at, end, SVI_DEPTH_MAX);
     }

@@ -57,5 +57,5 @@ svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length,
     if (a->ok || a->reason[0] || a->code[0])
         return SVS_OK;
     return svi_fail(err, SVS_WRONG_TYPE,
-                    "what answers is not svmstream: a reply is a map with the key ok or error");
+                    "the peer is not svmstream: a reply must be a map with the key ok or error");
 }

@@ -161,7 +161,7 @@ static void take_ack(svs_outbox *b, const struct svi_answer *a) {
         int64_t others = a->refused - outbox_answer_stubs(b, b->taken, at - b->first);
         struct svi_answer some = *a;
         if (!some.reason[0])
-            strcpy(some.reason, "some samples of a batch were refused; the error topic says which");
+            strcpy(some.reason, "some samples of a batch were refused; the error topic names them");
         outbox_answer_settle(b, at, others > 0 ? others : 0, &some);
     } else {
         b->f.duplicates += b->phase == SVI_LIVE;
@@ -250,9 +250,9 @@ static int64_t outbox_answer_adopt(svs_outbox *b, int64_t next) {
  */
 static void report_loss(svs_outbox *b, bool other, int64_t first, int64_t count) {
     static const char *const why[] = {
-        "a power cut took them from the process before they were on disk: with its setting delivery durable "
-        "it acknowledges only what is",
-        "the process was restarted and keeps nothing: with its setting state.dir it does"};
+        "a power cut lost them before they were on the process's disk: set delivery durable there to "
+        "acknowledge only after that",
+        "the process was restarted without a kept state: set state.dir there to keep one"};
     outbox_answer_notify(b, &(svs_outbox_event){SVS_OUTBOX_RESTARTED, first - count, first - 1, count,
                                                 count == 0 ? ""
                                                 : other    ? "no_state"
@@ -280,8 +280,8 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
         outbox_answer_take_back(b, at - first);
     else {
         snprintf(reason, sizeof reason,
-                 "the process has samples from %s that were not sent from here: does another producer use "
-                 "this name?",
+                 "the process has samples from %s that this producer did not send: check that no other "
+                 "producer uses this name",
                  b->src);
         if (at > b->reached && !b->o.replay)
             outbox_answer_notify(
@@ -361,10 +361,10 @@ static void take_hello(svs_outbox *b, const struct svi_answer *a, double now) {
     /* Decided by every greeting, since a restarted process may run with other settings. */
     b->keeps = keeps_its_state(b, a);
     if (b->o.release == SVS_OUTBOX_DURABLE && !b->keeps)
-        outbox_answer_later(
-            b, "not_durable",
-            "the process keeps nothing: it needs --state.dir, and --delivery durable against power cuts",
-            now);
+        outbox_answer_later(b, "not_durable",
+                            "the process keeps no state: start it with --state.dir, and with --delivery "
+                            "durable against power cuts",
+                            now);
     else if ((b->returns = is_forgotten(b, a)) || !is_trusted(b, a))
         b->ask = true;
     else {

@@ -53,9 +53,10 @@ static svs_code request_converse(void *socket, void *monitor, bool secured, cons
     /* No reply, for whatever reason the poll ended: advice depends on whether keys are in use. */
     if (!svi_last_frame(socket, &m, NULL))
         code = svi_fail(
-            err, SVS_IO, "no answer from %.60s: is `svmstream run` running with this `ctl`%s", address,
-            secured ? ", with this curve.server, and our key in its allow file with the role control?"
-                    : ", and without CURVE (else give --curve and --curve.server)?");
+            err, SVS_IO, "no answer from %.60s: check that `svmstream run` runs with this `ctl`%s", address,
+            secured
+                ? ", that curve.server is its key, and that its allow file has your key with the role control"
+                : " and without CURVE (else give --curve and --curve.server)");
     else if (svi_bytes_append(reply, zmq_msg_data(&m), zmq_msg_size(&m)) != SVS_OK)
         code = svi_fail_memory(err, "the reply");
     zmq_msg_close(&m);
@@ -93,10 +94,10 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
                        (q->until_closed ? ZMQ_EVENT_DISCONNECTED : 0);
     void *context = zmq_ctx_new(), *monitor = NULL;
     if (!context)
-        svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(errno));
+        svi_fail(err, SVS_IO, "cannot start ZeroMQ: %s", zmq_strerror(errno));
     void *socket = context ? svi_socket_new(context, &plan, err) : NULL;
     if (socket && !(monitor = svi_monitor_new(context, socket, events)))
-        svi_fail(err, SVS_IO, "the connection cannot be monitored: %s", zmq_strerror(errno));
+        svi_fail(err, SVS_IO, "cannot monitor the connection: %s", zmq_strerror(errno));
     code = monitor ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
     if (code == SVS_OK)
         code = request_converse(socket, monitor, id.on, s->ctl, q, reply, err);

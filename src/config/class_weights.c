@@ -28,10 +28,10 @@ static svs_code weights_add(struct svi_class_weights *out, svs_value label, doub
     for (int i = 0; i < out->count; i++)
         if (svs_value_equal(out->of[i].label, label))
             return svi_fail(err, SVS_SETTING,
-                            "class.weight: class %s has two weights, %g and %g: leave one out",
+                            "class.weight: class %s has two weights, %g and %g: leave out one of them",
                             svs_value_text(label, shown, sizeof shown), out->of[i].weight, weight);
     if (out->count == SVI_CLASS_WEIGHTS_MAX)
-        return svi_fail(err, SVS_SETTING, "class.weight: there are more than %d entries",
+        return svi_fail(err, SVS_SETTING, "class.weight: more than %d entries: leave some out",
                         SVI_CLASS_WEIGHTS_MAX);
     out->of[out->count++] = (svs_class_weight){label, weight};
     return SVS_OK;
@@ -102,7 +102,9 @@ svs_code svi_class_weights_factors(const struct svi_class_weights *w, const svs_
     }
     for (int i = 0; i < w->count; i++)
         if (!weights_known(w, i, classes, count))
-            return svi_fail(err, SVS_SETTING, "class.weight names the class %s, which the file does not have",
-                            svs_value_text(w->of[i].label, shown, sizeof shown));
+            return svi_fail(
+                err, SVS_SETTING,
+                "class.weight names the class %s, which is not in the file: correct the name or leave it out",
+                svs_value_text(w->of[i].label, shown, sizeof shown));
     return SVS_OK;
 }

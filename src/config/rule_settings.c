@@ -64,10 +64,10 @@ static svs_code rule_settings_names(const char *text, bool *on, svs_error *err) 
             rule++;
         if (rule == SVI_RULE_SILENT)
 #define X(constant, name, about) #name ", "
-            return svi_fail(
-                err, SVS_SETTING,
-                "alert.rules: '%s' is no rule (none, or some of " SVI_RULES_CHOSEN(X) "separated by commas)",
-                svi_escape(shown, sizeof shown, at, length));
+            return svi_fail(err, SVS_SETTING,
+                            "alert.rules: '%s' is not a rule (none, or some of " SVI_RULES_CHOSEN(
+                                X) "separated by commas)",
+                            svi_escape(shown, sizeof shown, at, length));
 #undef X
         /* A second entry of a rule is harmless here: it says the same. Delays and limits refuse it, because
          * there two entries can differ. */
@@ -93,7 +93,7 @@ svs_code svi_rule_settings_read(const char *rules, const char *absent, const cha
     else if (strcmp(absent, "auto") != 0 &&
              (!svi_setting_number(absent, length, &out->absent) || !(out->absent > 0)))
         return svi_fail(err, SVS_SETTING,
-                        "alert.absent: '%s' is no time (none, auto, or seconds above 0 and at most 1e100)",
+                        "alert.absent: '%s' is not a time (none, auto, or seconds above 0 and at most 1e100)",
                         svi_escape(shown, sizeof shown, absent, length));
     /* A silent stream is absent as a whole, so one setting switches both rules. This follows last, when both
      * texts have decided about `absent`. */
@@ -158,9 +158,8 @@ static svs_code delay_entry(const char *entry, size_t length, bool off, struct s
     if (!off && (rule == SVI_RULE_RATE || rule == SVI_RULE_SILENT))
         return svi_fail(err, SVS_SETTING, "%s: '%s': %s", key, shown,
                         rule == SVI_RULE_RATE
-                            ? "a change from one row to the next does not last, so rate has no "
-                              "on-delay"
-                            : "alert.absent sets the time until a stream is silent");
+                            ? "rate compares single rows and has no on-delay: leave it out"
+                            : "set alert.absent instead, the time until a stream is silent");
     /* Of two times for one rule, one would be ignored without notice. */
     if (out[rule].given)
         return svi_fail(err, SVS_SETTING, "%s: '%s' is the second entry of its rule: leave one out", key,
@@ -168,9 +167,8 @@ static svs_code delay_entry(const char *entry, size_t length, bool off, struct s
     if (!delay_read(colon + 1, length - name - 1, &out[rule]))
         return svi_fail(
             err, SVS_SETTING,
-            "%s: '%s' has no time from 0 to 1 day (30s, 5min, 1h), and no number of rows from 1 to %d "
-            "(3rows)",
-            key, shown, MAX_DELAY_ROWS);
+            "%s: '%s' has no valid delay (0 to 1 day, as 30s, 5min or 1h, or 1 to %d rows, as 3rows)", key,
+            shown, MAX_DELAY_ROWS);
     return SVS_OK;
 }
 
@@ -214,7 +212,7 @@ static const char *limit_read(const char *entry, size_t length, struct svi_limit
         return "has no limit on either side of '..'";
     if ((low < dots && !svi_setting_number(low, (size_t)(dots - low), &out->low)) ||
         (high < end && !svi_setting_number(high, (size_t)(end - high), &out->high)))
-        return "has a limit that is no number of at most 1e100";
+        return "has a limit that is not a number of at most 1e100";
     return out->low <= out->high ? NULL : "has a lower limit above its upper one";
 }
 
@@ -265,16 +263,15 @@ static svs_code limit_check(const char *limits, const char *features, bool keyed
             "limits: '%s' %s: write COLUMN:LOW..HIGH, COLUMN:LOW.. or COLUMN:..HIGH, separated by commas",
             shown, wrong);
     if (!keyed && limit_names_keys(&limit))
-        return svi_fail(
-            err, SVS_SETTING,
-            "limits: '%s' names keys before a '.', but this stream has none (see the setting key): "
-            "write COLUMN:LOW..HIGH",
-            shown);
+        return svi_fail(err, SVS_SETTING,
+                        "limits: '%s' names keys before a '.', but this stream has no keys (see the setting "
+                        "key): write COLUMN:LOW..HIGH",
+                        shown);
     /* Without `features` any column passes: columns may be added at any time, and an entry waits for its own.
      * The engine reports an entry whose column the first sample does not have. */
     if (features && features[0] &&
         svi_limit_column(&limit, keyed, limit_is_feature, features) == limit.length)
-        return svi_fail(err, SVS_SETTING, "limits: '%s' names none of the columns of features (%s)", shown,
+        return svi_fail(err, SVS_SETTING, "limits: '%s' does not name a column of features (%s)", shown,
                         svi_escape(all, sizeof all, features, strlen(features)));
     /* Equal means equal as text. A key and a pattern that matches it may both be given, since the narrower
      * one comes first when a column looks for its limits (src/manual/alerts.md). */

@@ -223,7 +223,7 @@ const struct svi_setting svi_settings_table[] = {
          "strptime format of times in text, with %f for a fraction: %d.%m.%Y %H:%M:%S.%f; empty is ISO 8601, "
          "or a date whose order of day and month follows from the first rows",
          "Set it for any other form."),
-    TEXT("weight", weight, "", START, "column of the sample weight; empty is none",
+    TEXT("weight", weight, "", START, "column of the sample weight; empty weighs all samples alike",
          "Set it when some samples count more than others."),
     TEXT("columns", columns, "", START,
          "names of the columns of a CSV without a header line, separated by commas",
@@ -542,7 +542,7 @@ const struct svi_setting svi_settings_table[] = {
  * assertion keeps them large enough. No index is ever stored: a state and a file identify a row by its
  * key. */
 #define ROWS (sizeof svi_settings_table / sizeof svi_settings_table[0] - 1)
-_Static_assert(ROWS <= SVI_SETTING_MAX, "`given` has room for every row");
+_Static_assert(ROWS <= SVI_SETTING_MAX, "`given` holds every row");
 const int svi_settings_count = (int)ROWS;
 
 const struct svi_setting *svi_settings_row(const char *key) {

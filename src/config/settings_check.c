@@ -78,13 +78,13 @@ static svs_code settings_check_delivery(const struct svi_settings *s, svs_error 
      * nobody sends, or get one that promises nothing. */
     if (level > SVI_AT_MOST_ONCE && !in_modes[s->in_mode].replies)
         return svi_fail(err, SVS_SETTING,
-                        "delivery %s acknowledges each message, in.mode %s does not: set in.mode router",
+                        "delivery %s acknowledges each message, but in.mode %s does not: set in.mode router",
                         name, svi_settings_word("in.mode", s->in_mode));
     if (level == SVI_AT_MOST_ONCE && in_modes[s->in_mode].replies)
-        return svi_fail(
-            err, SVS_SETTING,
-            "in.mode %s acknowledges each message: set delivery acked or stronger, or in.mode pull",
-            svi_settings_word("in.mode", s->in_mode));
+        return svi_fail(err, SVS_SETTING,
+                        "in.mode %s acknowledges each message, at-most-once does not: set delivery acked or "
+                        "stronger, or in.mode pull",
+                        svi_settings_word("in.mode", s->in_mode));
     /* What survives the process is in state.dir, and what survives a power cut is synced there as well. */
     if (level >= SVI_AT_LEAST_ONCE && !s->state_dir[0])
         return svi_fail(err, SVS_SETTING, "delivery %s keeps samples on disk: set state.dir too", name);
@@ -118,9 +118,9 @@ static svs_code settings_check_classes(const struct svi_settings *s, svs_error *
     struct svi_class_weights w;
     SVI_TRY(svi_class_weights_read(s->class_weight, &w, err));
     if (w.rule != SVS_CLASSES_ALIKE && s->task == SVS_REGRESS)
-        return svi_fail(err, SVS_SETTING,
-                        "class.weight is for classes, but task is regress: set class.weight none or task "
-                        "classify");
+        return svi_fail(
+            err, SVS_SETTING,
+            "class.weight applies to classes, but task is regress: set class.weight none, or task classify");
     return SVS_OK;
 }
 
@@ -240,8 +240,7 @@ svs_code svi_settings_settle_alerts(struct svi_settings *s, const char **key, sv
     if (!svi_settings_chosen(s, by) || strcmp(s->alert_budget, "none") == 0)
         return SVS_OK;
     if (svi_settings_chosen(s, row->key))
-        return svi_fail(err, SVS_SETTING,
-                        "alerts open by alert.budget %.40s or by %s, not by both: remove one of them",
+        return svi_fail(err, SVS_SETTING, "alert.budget %.40s and %s exclude each other: remove one of them",
                         s->alert_budget, by);
     strcpy(s->alert_budget, "none");
     s->given[row - svi_settings_table] = SVI_GIVEN_AS_DEFAULT; /* so that it also replaces a kept state's */
@@ -253,18 +252,17 @@ svs_code svi_settings_settle_alerts(struct svi_settings *s, const char **key, sv
 static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err) {
     const char *key = settings_chosen_of_alsvm(s);
     if (s->method == SVI_METHOD_AUTO && key)
-        return svi_fail(
-            err, SVS_SETTING,
-            "%s is not used by method auto, whose members have settings of their own: remove %s, or set "
-            "method alsvm",
-            key, key);
+        return svi_fail(err, SVS_SETTING, "method auto does not use %s: remove %s, or set method alsvm", key,
+                        key);
     /* The same the other way round: what only method auto has. */
     if (s->method != SVI_METHOD_AUTO && svi_settings_chosen(s, "auto.budget"))
-        return svi_fail(err, SVS_SETTING, "auto.budget is for method auto: remove it, or set method auto");
-    if (s->method != SVI_METHOD_AUTO && s->serve == SVI_SERVE_LINEAR)
         return svi_fail(err, SVS_SETTING,
-                        "serve linear is for method auto; the model of method %s is linear: set serve online",
-                        svi_settings_word("method", s->method));
+                        "auto.budget applies to method auto only: remove it, or set method auto");
+    if (s->method != SVI_METHOD_AUTO && s->serve == SVI_SERVE_LINEAR)
+        return svi_fail(
+            err, SVS_SETTING,
+            "serve linear applies to method auto only; method %s is linear already: set serve online",
+            svi_settings_word("method", s->method));
     return SVS_OK;
 }
 
@@ -274,46 +272,49 @@ static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err
                                           "keys.quota", "key.prior",   "key.shared"};
     for (size_t i = 0; !svi_settings_keyed(s) && i < sizeof of_keys / sizeof of_keys[0]; i++)
         if (svi_settings_chosen(s, of_keys[i]) && !svi_settings_is_default(s, svi_settings_row(of_keys[i])))
-            return svi_fail(err, SVS_SETTING, "%s is about keys: give --key COLUMN too, or leave it out",
+            return svi_fail(err, SVS_SETTING, "%s applies to a stream with keys: set key too, or remove it",
                             of_keys[i]);
     /* From here on the stream has keys. settle_keys has set refit none unless another was given. */
     if (!svi_settings_keyed(s))
         return SVS_OK;
     if (s->refit != SVI_REFIT_NONE)
         return svi_fail(err, SVS_SETTING,
-                        "refit is not for a stream with keys, whose models are exact at any time: set refit "
-                        "none, or leave out key");
+                        "refit does not apply to a stream with keys, whose models are exact at any time: set "
+                        "refit none, or remove key");
     /* Three cases of a prior that cannot be. With method auto and no class.weight, each key has a bank of its
      * own: settings_check_auto has refused window and forget. With class.weight, that is what to leave out,
      * since it also switches key.shared off by default. With other methods the setting in the way is named.
      */
     const char *without = s->key_prior > 0 ? settings_without_prior(s) : NULL;
     if (without && s->method == SVI_METHOD_AUTO && !settings_without_shared(s))
-        return svi_fail(err, SVS_SETTING,
-                        "key.prior is not for banks of single keys: set key.prior 0, or key.shared yes");
+        return svi_fail(
+            err, SVS_SETTING,
+            "key.prior does not apply to a bank for each key: set key.prior 0, or key.shared yes");
     if (without && s->method == SVI_METHOD_AUTO)
         without = "class.weight";
     if (without)
-        return svi_fail(
-            err, SVS_SETTING,
-            "key.prior needs method alsvm or falsvm (or auto with key.shared), a window, forget 1 "
-            "and no class.weight: set key.prior 0, or leave out %s",
-            without);
+        return svi_fail(err, SVS_SETTING,
+                        "key.prior needs method alsvm or falsvm (or auto with key.shared), a window, forget "
+                        "1 and no class.weight: set key.prior 0, or remove %s",
+                        without);
     /* "no" may wait for a change to method auto while the stream runs; "yes" would never have an effect. */
     if (s->method != SVI_METHOD_AUTO && s->key_shared && svi_settings_chosen(s, "key.shared"))
-        return svi_fail(err, SVS_SETTING, "key.shared is for method auto: remove it, or set method auto");
+        return svi_fail(err, SVS_SETTING,
+                        "key.shared applies to method auto only: remove it, or set method auto");
     if (s->key_shared && settings_without_shared(s))
         return svi_fail(err, SVS_SETTING,
-                        "key.shared counts all classes alike: set key.shared no, or leave out class.weight");
+                        "key.shared weighs all classes alike: set key.shared no, or remove class.weight");
     /* The default clip is no request: with keys it has no effect, and only a chosen one is refused. */
     if (svi_settings_chosen(s, "outlier") && s->outlier != SVI_OUTLIER_TAKE)
         return svi_fail(err, SVS_SETTING,
-                        "outlier %s is not for a stream with keys, which takes values as they come: set "
-                        "outlier take, or leave out outlier or key",
+                        "outlier %s does not apply to a stream with keys, which takes all values unchanged: "
+                        "set outlier take, or remove outlier or key",
                         svi_settings_word("outlier", s->outlier));
     if (s->keys_quota > s->keys_max)
-        return svi_fail(err, SVS_SETTING, "keys.quota is %lld, but keys.max is %lld: it cannot be reached",
-                        (long long)s->keys_quota, (long long)s->keys_max);
+        return svi_fail(
+            err, SVS_SETTING,
+            "keys.quota %lld is above keys.max %lld and has no effect: lower keys.quota, or raise keys.max",
+            (long long)s->keys_quota, (long long)s->keys_max);
     return SVS_OK;
 }
 
@@ -324,15 +325,15 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
         return svi_fail(err, SVS_SETTING,
                         "method falsvm learns classes only: set task classify or method alsvm");
     if (s->drift_action == SVI_DRIFT_SHRINK && s->window == 0)
-        return svi_fail(err, SVS_SETTING,
-                        "drift.action shrink removes samples from the window, window 0 has none: set "
-                        "window, or drift.action none");
+        return svi_fail(
+            err, SVS_SETTING,
+            "drift.action shrink needs a window, but window is 0: set window, or drift.action none");
     /* With merge.from the same contradiction has another cause and another remedy: settings_check_merge
      * reports it. */
     if (s->drift_action == SVI_DRIFT_REFIT && s->refit == SVI_REFIT_NONE && !svi_settings_merges(s))
-        return svi_fail(err, SVS_SETTING,
-                        "drift.action refit begins a refit, refit none has none: set refit, or drift.action "
-                        "none");
+        return svi_fail(
+            err, SVS_SETTING,
+            "drift.action refit needs a refit, but refit is none: set refit, or drift.action none");
     /* A time bounds no memory: the samples of a time are held in a window, which needs a largest number. */
     if (s->window_seconds > 0 && s->window == 0)
         return svi_fail(
@@ -341,7 +342,8 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
     /* The solver last, since it needs the exponent. Only nesvm and dcd restrict the loss. */
     SVI_TRY(svi_settings_loss(s, &p, err));
     if (s->refit == SVS_SOLVER_NESVM && p != 1)
-        return svi_fail(err, SVS_SETTING, "refit nesvm supports refit.loss l1 only: set that, or refit auto");
+        return svi_fail(err, SVS_SETTING,
+                        "refit nesvm supports refit.loss l1 only: set refit.loss l1, or refit auto");
     if (s->refit == SVS_SOLVER_DCD && p != 1 && p != 2)
         return svi_fail(err, SVS_SETTING,
                         "refit dcd supports refit.loss l1 and l2 only: set one of these, or refit auto");
@@ -351,47 +353,44 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
 /* Keys take the merged prior, and no merged model. */
 static svs_code settings_check_merged_keys(const struct svi_settings *s, svs_error *err) {
     if (!(s->key_prior > 0))
-        return svi_fail(
-            err, SVS_SETTING,
-            "with keys, merge.from brings the prior that new keys begin with, and key.prior is 0: "
-            "set key.prior above 0 (it needs a window, and class.weight none), or merge.from none");
+        return svi_fail(err, SVS_SETTING,
+                        "with keys, merge.from supplies the prior of new keys, but key.prior is 0: set "
+                        "key.prior above 0 (it needs a window, and class.weight none), or merge.from none");
     if (s->serve == SVI_SERVE_MERGED)
         return svi_fail(err, SVS_SETTING,
-                        "serve merged serves a merged model next to the only one of a stream, and with keys "
-                        "there is one for each: leave out key, or serve online");
+                        "serve merged does not apply to a stream with keys, which has a model for each: "
+                        "remove key, or set serve online");
     return SVS_OK;
 }
 
 /* merge.from: what takes merged models, and what their place excludes. */
 static svs_code settings_check_merge(const struct svi_settings *s, svs_error *err) {
     if (!svi_settings_merges(s))
-        return s->serve == SVI_SERVE_MERGED
-                   ? svi_fail(err, SVS_SETTING,
-                              "serve merged serves the models of a merger: set merge.from to the `out` of "
-                              "svmstream merge, or serve online")
-                   : SVS_OK;
+        return s->serve == SVI_SERVE_MERGED ? svi_fail(err, SVS_SETTING,
+                                                       "serve merged needs a merger: set merge.from to the "
+                                                       "`out` of svmstream merge, or set serve online")
+                                            : SVS_OK;
     /* Keys first: they take a prior and no model, so none of the rest concerns them. */
     if (svi_settings_keyed(s))
         return settings_check_merged_keys(s, err);
     if (s->method == SVI_METHOD_AUTO || s->method == SVI_METHOD_NONE)
-        return svi_fail(
-            err, SVS_SETTING,
-            "a merged model scores next to one linear model, which method %s does not have: set method "
-            "alsvm, or merge.from none",
-            svi_settings_word("method", s->method));
+        return svi_fail(err, SVS_SETTING,
+                        "merge.from needs a linear model, which method %s does not have: set method alsvm, "
+                        "or merge.from none",
+                        svi_settings_word("method", s->method));
     /* merge.from implies refit none (svi_settings_refits). The default refit is therefore no contradiction,
      * and a chosen one is. */
     if (s->refit != SVI_REFIT_NONE && svi_settings_chosen(s, "refit"))
-        return svi_fail(err, SVS_SETTING,
-                        "the merged model of merge.from has the place of the refit: set refit none, or "
-                        "merge.from none");
+        return svi_fail(
+            err, SVS_SETTING,
+            "the merged model of merge.from replaces the refit: set refit none, or merge.from none");
     if (s->drift_action == SVI_DRIFT_REFIT)
         return svi_fail(err, SVS_SETTING,
-                        "drift.action refit begins a refit, and with merge.from none runs: set drift.action "
-                        "none, or merge.from none");
+                        "drift.action refit needs a refit, which merge.from replaces: set drift.action none, "
+                        "or merge.from none");
     if (s->serve == SVI_SERVE_REFIT)
         return svi_fail(err, SVS_SETTING,
-                        "with merge.from there is no refit to serve: set serve merged, best or online");
+                        "merge.from replaces the refit, which serve needs: set serve merged, best or online");
     return SVS_OK;
 }
 
@@ -416,15 +415,14 @@ static svs_code settings_check_novelty(const struct svi_settings *s, svs_error *
     /* alert.p decides only without a budget and without alert.fdr. A level that no score can reach would be a
      * stream without alerts, which looks like a healthy one. */
     if (budget == 0 && s->alert_fdr == 0 && s->alert_p < smallest_p)
-        return svi_fail(
-            err, SVS_SETTING,
-            "with novelty.calibration %lld no p-value is below %.3g, so alert.p %g cannot be met: "
-            "set novelty.calibration to %.0f or more",
-            (long long)s->novelty_calibration, smallest_p, s->alert_p, ceil(1 / s->alert_p) - 1);
+        return svi_fail(err, SVS_SETTING,
+                        "novelty.calibration %lld allows no p-value below %.3g, so alert.p %g is never "
+                        "reached: set novelty.calibration to %.0f or more",
+                        (long long)s->novelty_calibration, smallest_p, s->alert_p, ceil(1 / s->alert_p) - 1);
     if (s->alert_clear < s->alert_p)
         return svi_fail(err, SVS_SETTING,
-                        "alert.clear %g is below alert.p %g, so that an alert would close at once: "
-                        "set alert.clear to %g or more",
+                        "alert.clear %g is below alert.p %g, which would close an alert at once: set "
+                        "alert.clear to %g or more",
                         s->alert_clear, s->alert_p, s->alert_p);
     return SVS_OK;
 }
@@ -458,7 +456,7 @@ svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err) 
                         svi_settings_word("in.mode", s->in_mode));
     if (s->in_topic[0] && s->in_mode != SVI_IN_SUB)
         return svi_fail(err, SVS_SETTING,
-                        "in.topic applies to subscribers only: set in.mode sub or remove in.topic");
+                        "in.topic applies to subscribers only: set in.mode sub, or remove in.topic");
     return settings_check_delivery(s, err);
 }
 
@@ -479,11 +477,10 @@ static svs_code settings_check_merge_window(const struct svi_settings *s, svs_er
     for (size_t i = 0; i < sizeof windows_of_auto / sizeof *windows_of_auto; i++)
         known |= s->merge_window == windows_of_auto[i];
     if (s->method == SVI_METHOD_AUTO && !known)
-        return svi_fail(
-            err, SVS_SETTING,
-            "merge.window %lld: method auto has no least-squares member of this window: set 50, 200, "
-            "1000, 5000, or 0 for all samples",
-            wanted);
+        return svi_fail(err, SVS_SETTING,
+                        "merge.window %lld: method auto has no least-squares member with this window: set "
+                        "50, 200, 1000, 5000, or 0 for all samples",
+                        wanted);
     return SVS_OK;
 }
 
@@ -493,28 +490,25 @@ static svs_code settings_check_sums(const struct svi_settings *s, svs_error *err
     if (s->publish_sums == 0)
         return SVS_OK;
     if (s->method == SVI_METHOD_NONE || s->method == SVI_METHOD_FALSVM)
-        return svi_fail(
-            err, SVS_SETTING,
-            "publish.sums needs least squares, whose sums add up, and method %s has none: set method "
-            "alsvm or auto, or publish.sums 0",
-            svi_settings_word("method", s->method));
+        return svi_fail(err, SVS_SETTING,
+                        "publish.sums needs a least-squares model, which method %s does not have: set method "
+                        "alsvm or auto, or publish.sums 0",
+                        svi_settings_word("method", s->method));
     if (s->method == SVI_METHOD_ALSVM && s->forget < 1)
-        return svi_fail(
-            err, SVS_SETTING,
-            "publish.sums needs samples that count alike for as long as they are held, forget %g fades "
-            "them: set forget 1, or publish.sums 0",
-            s->forget);
+        return svi_fail(err, SVS_SETTING,
+                        "publish.sums needs samples of constant weight, but forget %g fades them: set forget "
+                        "1, or publish.sums 0",
+                        s->forget);
     /* With keys the sums are of the windows of all keys. They are kept with those of the prior, and
      * merge.window has nothing to choose. */
     if (svi_settings_keyed(s) && !(s->key_prior > 0))
-        return svi_fail(
-            err, SVS_SETTING,
-            "publish.sums of a stream with keys needs key.prior, next to whose sums they are kept: "
-            "set key.prior above 0 (it needs a window, and class.weight none), or publish.sums 0");
+        return svi_fail(err, SVS_SETTING,
+                        "publish.sums of a stream with keys needs the sums of key.prior: set key.prior above "
+                        "0 (it needs a window, and class.weight none), or publish.sums 0");
     if (svi_settings_keyed(s) && s->method == SVI_METHOD_AUTO && s->merge_window != SVI_MERGE_WINDOW_OWN)
         return svi_fail(err, SVS_SETTING,
-                        "merge.window %lld: of a stream with keys the sums are of the keys' own windows: set "
-                        "merge.window own",
+                        "merge.window %lld: a stream with keys publishes the sums of the keys' own windows: "
+                        "set merge.window own",
                         (long long)s->merge_window);
     return settings_check_merge_window(s, err);
 }
@@ -525,10 +519,12 @@ static svs_code settings_check_decision(const struct svi_settings *s, svs_error 
     struct svi_decision_cost cost;
     SVI_TRY(svi_decision_cost_parse(&cost, s->decision_cost, err));
     if (cost.count > 0 && s->task == SVS_REGRESS)
-        return svi_fail(err, SVS_SETTING, "decision.cost is for classes: remove it, or set task classify");
-    if (cost.count > 0 && s->method == SVI_METHOD_NONE)
         return svi_fail(err, SVS_SETTING,
-                        "decision.cost needs probabilities, and method none has none: set method alsvm");
+                        "decision.cost applies to classes only: remove it, or set task classify");
+    if (cost.count > 0 && s->method == SVI_METHOD_NONE)
+        return svi_fail(
+            err, SVS_SETTING,
+            "decision.cost needs probabilities, which method none does not have: set method alsvm");
     return SVS_OK;
 }
 
@@ -604,7 +600,8 @@ svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *er
     /* Empty would be neither off nor a file, so it is refused before anything is concluded from `off`. */
     if (!s->curve[0] || !s->curve_allow[0])
         return svi_fail(err, SVS_SETTING,
-                        "curve must be off, on or a key file, and curve.allow a file: neither may be empty");
+                        "curve and curve.allow must not be empty: set curve to off, on or a key file, and "
+                        "curve.allow to a file");
     /* With CURVE on, the side that connects must know which key to trust. `insecure` waives both refusals
      * below. */
     if (!off && (sub || merges) && !s->curve_server[0] && !s->insecure)
@@ -683,7 +680,7 @@ void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
 }
 
 /* An entry of the text has at least four bytes, "1=2,", and becomes at most two entries. */
-_Static_assert(SVI_CLASS_WEIGHTS_MAX >= SVI_TEXT_MAX / 2, "class.weight has room for its entries");
+_Static_assert(SVI_CLASS_WEIGHTS_MAX >= SVI_TEXT_MAX / 2, "class.weight holds its entries");
 
 svs_code svi_settings_learning(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
                                svs_error *err) {

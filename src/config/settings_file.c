@@ -110,7 +110,7 @@ static svs_code yaml_take_event(struct yaml_reader *r, const yaml_event_t *e) {
         e->type == YAML_ALIAS_EVENT)
         return yaml_take_node(r, e);
     if (document && r->document)
-        return yaml_refuse(r, e->start_mark, "more than one document: keep one map, without ---");
+        return yaml_refuse(r, e->start_mark, "more than one YAML document: keep one map, without ---");
     r->document = r->document || document;
     r->map = r->map || map;
     return SVS_OK; /* also for ends, whose order the parser guarantees */
@@ -150,7 +150,7 @@ svs_code svi_settings_load(struct svi_settings *s, const char *path, svs_error *
     FILE *from = fopen(path, "rb");
     const size_t length = from ? fread(bytes, 1, FILE_MAX + 1, from) : 0;
     const char *fault = !from || ferror(from) ? strerror(errno)
-                        : length > FILE_MAX   ? "it is larger than 1 MiB"
+                        : length > FILE_MAX   ? "the file is larger than 1 MiB"
                                               : NULL;
     svs_code code = fault ? svi_fail(err, SVS_IO, "cannot read the settings file %s: %s",
                                      svi_escape(file, sizeof file, path, strlen(path)), fault)

@@ -187,7 +187,7 @@ static svs_code change_one(struct svi_settings *s, const struct svi_item *name, 
                            svs_error *err) {
     char key[64], text[SVI_TEXT_MAX];
     if (name->type != SVI_STRING)
-        return svi_fail(err, SVS_WRONG_TYPE, "set is a map of settings: its keys are strings");
+        return svi_fail(err, SVS_WRONG_TYPE, "set must be a map of settings whose keys are strings");
     svi_escape(key, sizeof key, (const char *)name->body, name->length);
     const struct svi_setting *row = svi_settings_row(key);
     if (!row)
@@ -195,17 +195,16 @@ static svs_code change_one(struct svi_settings *s, const struct svi_item *name, 
     if (row->change == SVI_CHANGE_MODEL)
         return svi_fail(
             err, SVS_SETTING,
-            "%s cannot be changed while the model lives: start a new one with it (in another state.dir)",
-            key);
+            "%s is fixed for the lifetime of a model: start a new model with it (in another state.dir)", key);
     if (!svi_change_any_time(row->change))
-        return svi_fail(err, SVS_SETTING, "%s can only be set at a start: end the process and give --%s", key,
+        return svi_fail(err, SVS_SETTING, "%s can only change at a start: restart the process with --%s", key,
                         key);
     const svs_value v = svi_item_value(value);
     if (v.kind == SVS_NONE)
-        return svi_fail(err, SVS_WRONG_TYPE, "%s is %s: its value is a string, a number or a bool", key,
+        return svi_fail(err, SVS_WRONG_TYPE, "%s is %s: its value must be a string, a number or a bool", key,
                         svi_item_name(value));
     if (v.kind == SVS_STR && v.length >= sizeof text)
-        return svi_fail(err, SVS_SETTING, "%s has %u bytes: at most %zu can be set while the stream runs",
+        return svi_fail(err, SVS_SETTING, "%s has %u bytes: a change while the stream runs takes at most %zu",
                         key, v.length, sizeof text - 1);
     return svi_settings_set(s, key, change_value_text(value, text, sizeof text), err);
 }
@@ -216,27 +215,24 @@ static svs_code change_check_method(const struct svi_settings *s, const struct s
                                     svs_error *err) {
     const bool none = s->method == SVI_METHOD_NONE;
     if (none != (changed->method == SVI_METHOD_NONE))
-        return svi_fail(
-            err, SVS_SETTING,
-            "method can change between auto, alsvm and falsvm only: start a new state with method %s (in "
-            "another state.dir)",
-            svi_settings_word("method", changed->method));
+        return svi_fail(err, SVS_SETTING,
+                        "method can only change between auto, alsvm and falsvm: start a new state with "
+                        "method %s (in another state.dir)",
+                        svi_settings_word("method", changed->method));
     if (svi_settings_stacked(s) != svi_settings_stacked(changed))
-        return svi_fail(
-            err, SVS_SETTING,
-            "with key.shared, method auto is chosen at the first start: start a new state with method "
-            "%s (in another state.dir)",
-            svi_settings_word("method", changed->method));
+        return svi_fail(err, SVS_SETTING,
+                        "with key.shared, method auto is fixed at the first start: start a new state with "
+                        "method %s (in another state.dir)",
+                        svi_settings_word("method", changed->method));
     if (svi_settings_stacked(s) && s->auto_budget != changed->auto_budget)
         return svi_fail(err, SVS_SETTING,
-                        "with key.shared, auto.budget is that of the first start: start a new state with "
+                        "with key.shared, auto.budget is fixed at the first start: start a new state with "
                         "auto.budget %g (in another state.dir)",
                         changed->auto_budget);
     if (none && svi_settings_differ_in(s, changed, SVI_CHANGE_RELEARN))
-        return svi_fail(
-            err, SVS_SETTING,
-            "C, window, window.seconds, forget, scale and class.weight are of the classifier, which "
-            "method none does not have");
+        return svi_fail(err, SVS_SETTING,
+                        "C, window, window.seconds, forget, scale and class.weight need a classifier, which "
+                        "method none does not have");
     return SVS_OK;
 }
 
@@ -249,8 +245,7 @@ static svs_code change_check_alerts(const struct svi_settings *s, const struct s
         return SVS_OK;
     return svi_fail(
         err, SVS_SETTING,
-        "%s decides nothing while alert.budget is %.40s: set alert.budget none with it, or another "
-        "budget instead",
+        "%s has no effect with alert.budget %.40s: set alert.budget none too, or change the budget instead",
         p ? "alert.p" : "alert.fdr", changed->alert_budget);
 }
 
@@ -266,7 +261,7 @@ svs_code svi_settings_change(struct svi_settings *s, const struct svi_item *set,
                              svs_error *err) {
     struct svi_item name, value;
     if (set->type != SVI_MAP)
-        return svi_fail(err, SVS_WRONG_TYPE, "set is a map of settings and their values");
+        return svi_fail(err, SVS_WRONG_TYPE, "set must be a map of settings and their values");
     struct svi_settings *changed = svi_alloc(sizeof *changed);
     svs_code code = changed ? SVS_OK : svi_fail_memory(err, "the settings");
     const uint8_t *at = set->body;

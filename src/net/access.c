@@ -137,8 +137,8 @@ static void describe_flood(const struct svi_access *a, const struct svi_cut *cut
     else if (cut->why == SVI_FLOOD_SIZE)
         snprintf(out, size, "its message exceeds %s%" PRId64 " bytes", limit, l->message);
     else
-        snprintf(out, size, "more than %d messages of %s%" PRId64 " bytes came without the end of one",
-                 l->queue, limit, l->message);
+        snprintf(out, size, "more than %d messages of %s%" PRId64 " bytes arrived without an end", l->queue,
+                 limit, l->message);
     const size_t used = strlen(out);
     if (cut->socket != SVI_ROLE_INGEST)
         snprintf(out + used, size - used, " (socket `%s`)", sockets[cut->socket]);
@@ -164,8 +164,8 @@ static bool report_refused_messages(struct svi_access *a, double now, svs_error 
     a->reported = a->refused;
     a->reported_at = now;
     svi_fail(report, SVS_NOT_ALLOWED,
-             "%" PRId64 " message%s refused: the allow file does not let the sender's key do this (any more)",
-             count, count > 1 ? "s were" : " was");
+             "%" PRId64 " message%s refused: the allow file does not give the sender's key this role", count,
+             count > 1 ? "s were" : " was");
     return true;
 }
 

@@ -89,7 +89,8 @@ svs_code svi_acl_client_check(const char *name, const char *roles, svs_error *er
         return svi_fail(err, SVS_INVALID, "'%s' is not a valid name (1 to 64 letters, digits, _ and -)",
                         svi_escape(shown, sizeof shown, name, strlen(name)));
     if (strlen(roles) >= SVI_ROLES_MAX)
-        return svi_fail(err, SVS_INVALID, "the roles are longer than %d bytes", SVI_ROLES_MAX - 1);
+        return svi_fail(err, SVS_INVALID, "the roles are longer than %d bytes: leave some out",
+                        SVI_ROLES_MAX - 1);
     for (const char *word = roles, *next; word; word = next) {
         next = grant_read(word, &g);
         if (g.kind == GRANT_INVALID)
@@ -100,7 +101,7 @@ svs_code svi_acl_client_check(const char *name, const char *roles, svs_error *er
     }
     /* A binding without the right to send is surely a mistake. */
     if (bound && !ingests)
-        return svi_fail(err, SVS_INVALID, "source:NAME needs the role ingest too");
+        return svi_fail(err, SVS_INVALID, "source:NAME needs the role ingest too: add it");
     return SVS_OK;
 }
 
@@ -163,7 +164,7 @@ static svs_code parse_line(const char *bytes, size_t length, struct svi_client *
                  acl_take_word(&at, out->name, sizeof out->name) &&
                  acl_take_word(&at, out->roles, sizeof out->roles);
     if (!words || at[strspn(at, " \t")] != '\0')
-        return svi_fail(err, SVS_INVALID, "a line is KEY NAME ROLES");
+        return svi_fail(err, SVS_INVALID, "the line is not of the form KEY NAME ROLES");
     svs_code code = svi_key_check(out->key, err);
     return code == SVS_OK ? svi_acl_client_check(out->name, out->roles, err) : code;
 }
@@ -197,9 +198,9 @@ static const struct svi_client *sort_clients(struct svi_acl *acl, int (*order)(c
 static svs_code check_unique(struct svi_acl *acl, svs_error *err) {
     const struct svi_client *c;
     if ((c = sort_clients(acl, client_by_name)))
-        return svi_fail(err, SVS_INVALID, "two clients have the name %s", c->name);
+        return svi_fail(err, SVS_INVALID, "two clients have the name %s: rename one", c->name);
     if ((c = sort_clients(acl, client_by_key)))
-        return svi_fail(err, SVS_INVALID, "%s and %s have the same key", c[-1].name, c->name);
+        return svi_fail(err, SVS_INVALID, "%s and %s have the same key: remove one", c[-1].name, c->name);
     return SVS_OK;
 }
 
@@ -327,7 +328,7 @@ static svs_code acl_replace(const char *path, int fd, const char *text, size_t l
     if (fstat(fd, &s) != 0)
         return svi_fail_path(err, SVS_IO, path, "%s", strerror(errno));
     if (length > FILE_SIZE)
-        return svi_fail_path(err, SVS_LIMIT, path, "it would be larger than 1 MiB");
+        return svi_fail_path(err, SVS_LIMIT, path, "the file would be larger than 1 MiB");
     SVI_TRY(svi_guarded_write(path, text, length, s.st_mode & 0755, false, err));
     if (chown(path, s.st_uid, s.st_gid) != 0 && geteuid() == 0)
         SVI_TRY(svi_fail_path(err, SVS_IO, path, "cannot preserve ownership: %s", strerror(errno)));
@@ -347,7 +348,7 @@ static svs_code acl_change_locked(const char *path, int fd, const char *name_or_
         size = acl_edit(text, size, name_or_key, line, changed, removed);
     /* Only a removal fails if the client is missing; adding replaces or appends. */
     if (code == SVS_OK && !*line && !removed->key[0])
-        code = svi_fail_path(err, SVS_UNKNOWN_ID, path, "no such client");
+        code = svi_fail_path(err, SVS_UNKNOWN_ID, path, "no such client: `svmstream curve list` prints them");
     if (code == SVS_OK)
         code = svi_acl_parse(&acl, path, changed, size, err);
     if (code == SVS_OK)

@@ -171,10 +171,13 @@ bool svi_authenticator_refresh(svi_authenticator *a, svs_error *trouble) {
     /* The version is taken before the file is read: a change in between shows at the next check. A missing
      * file falls through with an empty list, which refuses every peer. */
     if (now.size < 0) {
-        svi_fail(trouble, SVS_NOT_ALLOWED, "the allow file %.100s is gone: every peer is refused", a->path);
+        svi_fail(trouble, SVS_NOT_ALLOWED,
+                 "the allow file %.100s does not exist: every peer is refused; restore it, or admit clients "
+                 "with `svmstream curve allow`",
+                 a->path);
     } else if (svi_acl_load(&fresh, a->path, &why) != SVS_OK) {
         svi_fail(trouble, SVS_NOT_ALLOWED,
-                 "the changed allow file is not valid, the previous one stays in force: %s", why.text);
+                 "the changed allow file is invalid, and the previous one stays in force: %s", why.text);
         return false;
     }
     return replace_acl(a, &fresh);

@@ -61,11 +61,10 @@ svs_code svi_connections_init(struct svi_connections *c, int limit, svs_error *e
     const int capacity = (granted - own) / 2;
     *c = (struct svi_connections){.slots = granted, .limit = limit < capacity ? limit : capacity};
     if (capacity < MIN_CONNECTIONS)
-        return svi_fail(
-            err, SVS_IO,
-            "ulimit -n is %d: the process itself needs %d descriptors, and each connection two: raise "
-            "it to %d at least",
-            granted, own, own + 2 * MIN_CONNECTIONS);
+        return svi_fail(err, SVS_IO,
+                        "ulimit -n is %d, but the process needs %d descriptors and each connection two: "
+                        "raise it to at least %d",
+                        granted, own, own + 2 * MIN_CONNECTIONS);
     c->reserved = c->limit / 4 < RESERVED ? c->limit / 4 : RESERVED;
     c->of = svi_alloc_array((size_t)c->slots, sizeof *c->of);
     return c->of ? SVS_OK : svi_fail_memory(err, "the table of connections");

@@ -41,14 +41,14 @@ static const char *distrust_file(int fd, bool secret, size_t size, svs_code *cod
     if (!S_ISREG(s.st_mode))
         return "not a regular file";
     if (s.st_uid != geteuid() && s.st_uid != 0 && geteuid() != 0)
-        return "owned by another user";
+        return "owned by another user: chown it, or run as that user";
     if (secret && (s.st_mode & 077) != 0)
-        return "this secret key is open to other users: chmod 600 it, and make a new key if somebody may "
-               "have read it";
+        return "other users can read this secret key: chmod 600 it, and make a new key if somebody may have "
+               "read it";
     if (!secret && (s.st_mode & 022) != 0)
-        return "writable by other users: chmod go-w it";
+        return "other users can write it: chmod go-w it";
     *code = SVS_TOO_LARGE;
-    return (uint64_t)s.st_size >= size ? "too large for a file of this kind" : NULL;
+    return (uint64_t)s.st_size >= size ? "too large for this kind of file" : NULL;
 }
 
 /* The size is checked first, and at most `size` is read, whatever happens to the file meanwhile. O_NONBLOCK,
@@ -106,7 +106,8 @@ svs_code svi_guarded_write(const char *path, const char *text, size_t length, in
         unlink(temporary);
     if (error)
         return svi_fail_path(err, SVS_IO, path, "%s",
-                             error == EEXIST ? "already exists and is not replaced" : strerror(error));
+                             error == EEXIST ? "already exists and is not replaced: name another file"
+                                             : strerror(error));
     sync_folder_of(path);
     return SVS_OK;
 }

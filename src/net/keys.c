@@ -23,8 +23,8 @@
 #define ATTEMPTS  1000 /* pairs generated until the public key begins with a letter or a digit */
 
 #define PUBLISHED                                                                                            \
-    "this key is printed in the manual of CURVE and protects nothing: make one with `svmstream curve new`"
-#define NO_CURVE "this build of libzmq has no CURVE"
+    "this key is printed in the manual of CURVE and protects nothing: create one with `svmstream curve new`"
+#define NO_CURVE "this libzmq has no CURVE: install one that is built with libsodium"
 
 /* The test vectors of zmq_curve(7). */
 static const char *const published[] = {
@@ -104,7 +104,8 @@ static const char *assess_pair(const struct svi_identity *id) {
         return NO_CURVE;
     return strcmp(derived, id->public_key) == 0
                ? NULL
-               : "the public key does not match the secret key: the file is damaged";
+               : "the public key does not match the secret key, so the file is damaged: restore it from a "
+                 "copy, or create a key with `svmstream curve new`";
 }
 
 /* Reads the public key of a file. A file with the secret key is accepted too, as long as nobody else may
@@ -116,7 +117,7 @@ static svs_code read_public(const char *path, char key[SVI_KEY_LENGTH + 1], svs_
     if (code != SVS_OK)
         return code;
     if (strlen(text) != length || !find_key(text, "public-key", key))
-        code = svi_fail_path(err, SVS_INVALID, path, "no public key is in it, or it is damaged");
+        code = svi_fail_path(err, SVS_INVALID, path, "it contains no public key or is damaged");
     else if (is_published(key))
         code = svi_fail_path(err, SVS_INVALID, path, PUBLISHED);
     explicit_bzero(text, sizeof text);
@@ -140,8 +141,9 @@ svs_code svi_keys_read(const char *path, struct svi_identity *id, svs_error *err
      */
     if (code != SVS_OK)
         return is_public_file(path)
-                   ? svi_fail_path(err, SVS_INVALID, path,
-                                   "this is the public key: the secret one is in the file without .pub")
+                   ? svi_fail_path(
+                         err, SVS_INVALID, path,
+                         "this is the public key: give the file without .pub, which has the secret key")
                    : code;
     /* A NUL inside would hide the rest of the file. */
     if (strlen(text) != length || !find_key(text, "public-key", id->public_key) ||
@@ -214,7 +216,7 @@ svs_code svi_keys_new(const char *path, char key[SVI_KEY_LENGTH + 1], svs_error 
     /* Checked before the pair is generated; svi_guarded_write would refuse as well, but the .pub file comes
      * first there. lstat, so that a dangling link counts as existing. */
     if (lstat(path, &s) == 0)
-        return svi_fail_path(err, SVS_IO, path, "already exists and is not replaced");
+        return svi_fail_path(err, SVS_IO, path, "already exists and is not replaced: name another file");
     const char *why = make_pair(&id);
     svs_code code = why ? svi_fail(err, SVS_UNAVAILABLE, "%s", why) : write_pair(path, &id, err);
     memcpy(key, id.public_key, sizeof id.public_key);
@@ -245,14 +247,13 @@ svs_code svi_identity_load(const struct svi_settings *s, bool client, struct svi
     if (!path && s->curve_server[0] && client)
         return svi_fail(
             err, SVS_SETTING,
-            "curve.server is given, but curve is off: give the key file of this end with --curve FILE");
+            "curve.server is set, but curve is off: give the key file of this process with --curve FILE");
     if (!path)
         return SVS_OK;
     if (client && !s->curve_server[0])
-        return svi_fail(
-            err, SVS_SETTING,
-            "curve needs the public key of the process to talk to: give --curve.server KEY (there "
-            "`svmstream curve show` prints it)");
+        return svi_fail(err, SVS_SETTING,
+                        "curve needs the public key of the server: give --curve.server KEY (`svmstream curve "
+                        "show` on the server prints it)");
     svs_code code = svi_keys_read(path, id, &why);
     if (code != SVS_OK)
         return svi_fail(err, code, "curve: %s", why.text);

@@ -126,9 +126,9 @@ static void count_refusal(svi_peer_watch *w, const char *why) {
  * maintain the table. A HANDSHAKE_FAILED_AUTH is not watched: ZAP has counted that refusal. */
 static void handle_event(svi_peer_watch *w, int socket, int event, int fd) {
     if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
-        count_refusal(w, "it came without CURVE, with another server's key, or does not speak ZeroMQ");
+        count_refusal(w, "it connected without CURVE, with another server's key, or does not speak ZeroMQ");
     else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
-        count_refusal(w, "it left or was silent before its handshake was complete");
+        count_refusal(w, "it disconnected or was silent before its handshake was complete");
     else if (fd >= 0 && (event == ZMQ_EVENT_ACCEPTED || event == ZMQ_EVENT_CONNECTED))
         connection_opened(w, socket, fd, event == ZMQ_EVENT_ACCEPTED);
     else if (fd >= 0 && event == ZMQ_EVENT_DISCONNECTED)

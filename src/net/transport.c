@@ -25,14 +25,14 @@ static const struct {
     const char *text;
 } address_errors[] = {
     {EADDRINUSE,
-     "another process has this address; end it, name another, or tcp://127.0.0.1:* for a free port"},
-    {EADDRNOTAVAIL, "this machine has no such address; tcp://127.0.0.1:PORT or tcp://*:PORT are usual"},
-    {ENODEV, "this machine has no such interface; tcp://127.0.0.1:PORT or tcp://*:PORT are usual"},
+     "another process uses this address; end it, or set another address (tcp://127.0.0.1:* for a free port)"},
+    {EADDRNOTAVAIL, "this machine has no such address; use tcp://127.0.0.1:PORT or tcp://*:PORT"},
+    {ENODEV, "this machine has no such interface; use tcp://127.0.0.1:PORT or tcp://*:PORT"},
     {EINVAL, "this is not an address; write it as tcp://HOST:PORT or ipc://PATH"},
-    {EPROTONOSUPPORT, "this transport is not known; write the address as tcp://HOST:PORT or ipc://PATH"},
+    {EPROTONOSUPPORT, "unknown transport; write the address as tcp://HOST:PORT or ipc://PATH"},
     {ENOCOMPATPROTO, "this transport does not fit this kind of socket; use tcp:// or ipc://"},
-    {EACCES, "permission denied; ports below 1024 need privileges"},
-    {EMFILE, "too many sockets are open"},
+    {EACCES, "permission denied; use a port from 1024 on, which needs no privileges"},
+    {EMFILE, "too many sockets are open; raise ulimit -n"},
 };
 
 static svs_code refuse_address(const struct svi_socket_plan *plan, const char *address, svs_error *err) {
@@ -97,7 +97,8 @@ void *svi_socket_new(void *context, const struct svi_socket_plan *plan, svs_erro
     void *socket = zmq_socket(context, plan->type);
     if (socket && configure_socket(socket, plan))
         return socket;
-    svi_fail(err, SVS_IO, "no socket for the setting `%s`: %s", plan->setting, zmq_strerror(errno));
+    svi_fail(err, SVS_IO, "cannot create a socket for the setting `%s`: %s", plan->setting,
+             zmq_strerror(errno));
     svi_socket_close(&socket);
     return NULL;
 }
@@ -125,7 +126,8 @@ svs_code svi_socket_secure(void *socket, const struct svi_socket_plan *plan, con
         return SVS_OK;
     if (plan->bind ? secure_server(socket, plan->setting, id) : svi_identity_connect(id, socket))
         return SVS_OK;
-    return svi_fail(err, SVS_IO, "no CURVE for the setting `%s`: %s", plan->setting, zmq_strerror(errno));
+    return svi_fail(err, SVS_IO, "cannot set up CURVE for the setting `%s`: %s", plan->setting,
+                    zmq_strerror(errno));
 }
 
 const char *svi_message_user(zmq_msg_t *m) {

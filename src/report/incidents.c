@@ -113,14 +113,15 @@ static svs_code incidents_read_time(struct incidents_file *f, struct incident_ce
     svi_escape(shown, sizeof shown, cell.at, cell.length);
     if (!text && !number)
         return svi_fail(err, SVS_INVALID,
-                        "%.150s, line %" PRId64 ": %s '%s' is no time: write 2026-11-22 10:05:30, seconds "
-                        "since 1970 or, where the log has no times, the number of a row",
+                        "%.150s, line %" PRId64
+                        ": %s '%s' is not a time: write 2026-11-22 10:05:30, seconds since 1970 or, where "
+                        "the log has no times, the number of a row",
                         f->path, f->line, column, shown);
     /* Mixed kinds cannot be compared: row numbers and seconds would both look valid. */
     if (f->decided && text != f->in->text)
         return svi_fail(err, SVS_INVALID,
                         "%.150s, line %" PRId64
-                        ": %s '%s' is %s, the lines before have %s: write all of them the same way",
+                        ": %s '%s' is %s, but the lines before have %s: use the same form in all lines",
                         f->path, f->line, column, shown, text ? "a date" : "a number",
                         text ? "numbers" : "dates");
     f->decided = true;
@@ -146,22 +147,22 @@ static svs_code incidents_read_row(struct incidents_file *f, const char *at, con
     snprintf(one->key, sizeof one->key, "%.*s", (int)of[KEY].length, of[KEY].at);
     if (of[START].length == 0)
         return svi_fail(err, SVS_INVALID,
-                        "%.150s, line %" PRId64 ": the start is empty: an incident needs one", f->path,
-                        f->line);
+                        "%.150s, line %" PRId64 ": the start is empty: give the start of the incident",
+                        f->path, f->line);
     SVI_TRY(incidents_read_time(f, of[START], "start", &one->start, err));
     if (of[END].length > 0)
         SVI_TRY(incidents_read_time(f, of[END], "end", &one->end, err));
     if (one->end < one->start)
         return svi_fail(err, SVS_INVALID,
-                        "%.150s, line %" PRId64 ": the end is before the start: swap or correct them",
-                        f->path, f->line);
+                        "%.150s, line %" PRId64 ": the end is before the start: correct them", f->path,
+                        f->line);
     return SVS_OK;
 }
 
 static svs_code incidents_add(struct incidents_file *f, const struct svi_incident *one, svs_error *err) {
     struct svi_incidents *in = f->in;
     if (in->count == SVI_INCIDENTS_MAX)
-        return svi_fail(err, SVS_TOO_LARGE, "%.150s has more than %d incidents: split it", f->path,
+        return svi_fail(err, SVS_TOO_LARGE, "%.150s has more than %d incidents: split the file", f->path,
                         SVI_INCIDENTS_MAX);
     if (!svi_grow(&in->of, in->count, &f->capacity, 64, sizeof *in->of))
         return svi_fail_memory(err, "the incidents");
@@ -209,7 +210,8 @@ static double incident_end(const struct svi_incident *i) {
 static svs_code incidents_settle(struct svi_incidents *in, const char *path, double tolerance,
                                  svs_error *err) {
     if (in->count == 0)
-        return svi_fail(err, SVS_EMPTY, "%.150s has no incidents: a line each after start,end,name", path);
+        return svi_fail(err, SVS_EMPTY,
+                        "%.150s has no incidents: write one a line, after the line start,end,name", path);
     qsort(in->of, (size_t)in->count, sizeof *in->of, incidents_compare);
     /* Sorted, so an overlap shows between neighbours. Two with the same start overlap even if they have no
      * end. */
@@ -218,15 +220,15 @@ static svs_code incidents_settle(struct svi_incidents *in, const char *path, dou
             (in->of[i].start < incident_end(&in->of[i - 1]) || in->of[i].start == in->of[i - 1].start))
             return svi_fail(err, SVS_INVALID,
                             "%.150s: the incidents of lines %" PRId64 " and %" PRId64
-                            " overlap, and an alert would belong to both: make one of them",
+                            " overlap, and an alert would belong to both: join them",
                             path, in->of[i - 1].line, in->of[i].line);
     /* Without an end and without a tolerance no alert could be in time. */
     for (int64_t i = 0; i < in->count && !(tolerance > 0); i++)
         if (isnan(in->of[i].end))
             return svi_fail(err, SVS_SETTING,
                             "%.150s, line %" PRId64
-                            ": the end is empty: give --tolerance, how long after its start an alert "
-                            "still belongs to it (3600 is an hour)",
+                            ": the end is empty: give --tolerance, the time after its start at which an "
+                            "alert still belongs to it (3600 is an hour)",
                             path, in->of[i].line);
     in->tolerance = isnan(tolerance) ? 0 : tolerance;
     svi_incidents_reset(in);

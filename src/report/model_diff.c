@@ -61,7 +61,7 @@ static svs_code diff_match_names(struct diff *d, svs_error *err) {
     svs_code code = SVS_OK;
     for (int j = 0; j < b->d && code == SVS_OK; j++)
         if (svs_features_add(known, b->features[j], strlen(b->features[j]), err) != j)
-            code = svi_fail(err, SVS_WRONG_TYPE, "%.150s names a feature twice, or one that cannot be",
+            code = svi_fail(err, SVS_WRONG_TYPE, "%.150s has a duplicate or an invalid feature name",
                             d->side[1].name);
     for (int j = 0; j < a->d && code == SVS_OK; j++) {
         const int k = svs_features_find(known, a->features[j], strlen(a->features[j]));
@@ -497,7 +497,7 @@ static void diff_table(const struct diff *d, FILE *to) {
     for (int k = 0; k < d->rows; k++)
         print_diff_row(d, &d->row[k], to);
     if (d->rows == 0)
-        fputs("no row of the two is for the same class against the same others\n", to);
+        fputs("the models have no rows in common: no class has the same opponents in both\n", to);
     fputs(d->same ? "\nthe same scores" : "", to);
     fputs(!d->same                                            ? ""
           : diff_same_law(diff_model(d, 0), diff_model(d, 1)) ? "\n"

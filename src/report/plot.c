@@ -333,9 +333,9 @@ static svs_code plot_draw(void *user, FILE *to, svs_error *err) {
     const int failure = plot_start(fileno(to), &child, &in);
     if (failure == ENOENT)
         return svi_fail(err, SVS_UNAVAILABLE,
-                        "--plot needs gnuplot, which was not found (Debian: apt install gnuplot-nox)");
+                        "--plot needs gnuplot, which is not installed (Debian: apt install gnuplot-nox)");
     if (failure != 0)
-        return svi_fail(err, SVS_IO, "gnuplot could not be started: %s", strerror(failure));
+        return svi_fail(err, SVS_IO, "cannot start gnuplot: %s", strerror(failure));
     /* if gnuplot ends early, its exit code is what counts, not our failed write */
     sigaction(SIGPIPE, &ignore, &before);
     FILE *script = fdopen(in, "w");

@@ -29,9 +29,11 @@ static svs_code preview_add_budget(struct svi_preview *l, const char *word, size
     char text[SVI_PREVIEW_BUDGET], shown[60];
     svs_error why;
     if (l->budget_count == SVI_PREVIEW_BUDGETS_MAX)
-        return svi_fail(err, SVS_SETTING, "--budgets takes %d at most", SVI_PREVIEW_BUDGETS_MAX);
+        return svi_fail(err, SVS_SETTING, "--budgets: more than %d budgets: leave some out",
+                        SVI_PREVIEW_BUDGETS_MAX);
     if (length == 0 || length >= sizeof text)
-        return svi_fail(err, SVS_SETTING, "--budgets: '%s' is no budget: name some as 1/week,1/day, or none",
+        return svi_fail(err, SVS_SETTING,
+                        "--budgets: '%s' is not a budget: write a list such as 1/week,1/day, or none",
                         svi_escape(shown, sizeof shown, word, length));
     snprintf(text, sizeof text, "%.*s", (int)length, word);
     if (s)
@@ -61,8 +63,8 @@ static svs_code preview_take_budgets(struct svi_preview *l, const struct svi_set
         return SVS_OK;
     if (l->o.once && named)
         return svi_fail(err, SVS_SETTING,
-                        "--budgets reads the rows once for each budget, standard input has them once: give "
-                        "a file");
+                        "--budgets reads the rows once for each budget, but standard input can be read only "
+                        "once: give a file");
     /* The default table is left out silently: nobody asked for it. */
     if (l->o.once)
         return SVS_OK;
@@ -95,9 +97,9 @@ svs_code svi_preview_begin(struct svi_preview *l, const struct svi_preview_optio
     if (code == SVS_OK)
         code = preview_take_budgets(l, s, err);
     if (code == SVS_OK && o->plot && o->once && s && svi_settings_keyed(s))
-        code = svi_fail(err, SVS_SETTING,
-                        "--plot with keys reads the rows twice, first to find the worst keys, and standard "
-                        "input has them once: give a file");
+        code = svi_fail(
+            err, SVS_SETTING,
+            "--plot with keys reads the rows twice, but standard input can be read only once: give a file");
     return code == SVS_OK && o->plot ? preview_make_plots(l, 1, err) : code;
 }
 
@@ -116,8 +118,8 @@ svs_code svi_preview_without_times(struct svi_alert_log *log, svs_error *err) {
     log->by_rows = true;
     if (log->incidents && log->incidents->text)
         return svi_fail(err, SVS_SETTING,
-                        "the rows have no times, but the incidents have: name the column of the times by "
-                        "--ts, or write the numbers of rows, from 1, as start and end");
+                        "the incidents have times, but the rows have none: name the column of the times with "
+                        "--ts, or write row numbers, from 1, as start and end");
     return SVS_OK;
 }
 
@@ -467,8 +469,8 @@ static svs_code preview_check_incidents(const struct svi_preview *l, svs_error *
     if (!l->o.incidents || l->result[0].incidents.count > 0 || l->log.rows == 0)
         return SVS_OK;
     return svi_fail(err, SVS_INVALID,
-                    "no incident lies where the rows are: the rows are from %s to %s, the incidents from %s "
-                    "to %s: is it the right file, time zone (UTC where a time has none) and unit?",
+                    "no incident overlaps the rows, which are from %s to %s, the incidents from %s to %s: "
+                    "check the file, the time zone (UTC where a time has none) and the unit",
                     preview_moment(l, a, l->log.first), preview_moment(l, b, l->log.last),
                     preview_moment(l, c, in->of[0].start), preview_moment(l, d, in->of[in->count - 1].start));
 }

@@ -146,9 +146,8 @@ svs_code svi_quality_plot_write(struct svi_quality_plot *p, const char *path, sv
         panels[count++] =
             (struct svi_plot_panel){.label = "novelty", .high = 1.05, .series = novelty, .count = 2};
     if (count == 0)
-        return svi_fail(
-            err, SVS_INVALID,
-            "--plot has nothing to draw: no row with a label was accepted, and none was judged for novelty");
+        return svi_fail(err, SVS_INVALID,
+                        "--plot has nothing to draw: no accepted row has a label or a novelty score");
     const struct svi_plot plot = {.n = POINTS_EACH * (int64_t)p->count,
                                   .columns = COLUMNS,
                                   .point = quality_plot_point,

@@ -26,9 +26,8 @@ static svs_code replay_preview_allowed(const struct svi_replay_preview *l, svs_e
             !svi_change_any_time(row->change))
             return svi_fail(
                 err, SVS_SETTING,
-                "%s can be tried from the first record only, which the journal does not have any more "
-                "(journal.keep all keeps it): leave %s out, or give --from-start, which starts with an "
-                "empty model at the first record there is",
+                "%s can only be tried from the first record, which the journal no longer has (journal.keep "
+                "all keeps it): leave out %s, or give --from-start for an empty model at the oldest record",
                 row->key, row->key);
     return SVS_OK;
 }

@@ -27,7 +27,8 @@ static void tuning_report_table(FILE *to, const svs_tuning *t) {
     }
     fprintf(to, "%" PRId64 " samples, each left out once", t->samples);
     if (t->skipped > 0)
-        fprintf(to, "; %" PRId64 " more are so heavy that they make their own scores", t->skipped);
+        fprintf(to, "; %" PRId64 " more were left out of this, as their weight determines their own score",
+                t->skipped);
     fputc('\n', to);
 }
 
@@ -35,14 +36,13 @@ static void tuning_report_table(FILE *to, const svs_tuning *t) {
 static void tuning_report_verdict(FILE *to, const svs_tuning *t) {
     const svs_tuning_row *now = &t->row[t->present], *best = &t->row[t->best];
     if (t->best == t->present)
-        fprintf(to, "no other C is better than the one of now\n");
+        fprintf(to, "no other C is better than the current one\n");
     else if (t->better)
         fprintf(to,
                 "C %.9g is better than C %.9g by more than twice the noise:\n  svmstream ctl config C=%.9g\n",
                 best->C, now->C, best->C);
     else
-        fprintf(to,
-                "C %.9g is better than C %.9g, but by no more than twice the noise: no reason to change\n",
+        fprintf(to, "C %.9g is better than C %.9g by less than twice the noise: keep the current one\n",
                 best->C, now->C);
 }
 

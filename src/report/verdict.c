@@ -26,7 +26,7 @@ static void verdict_classes(const struct svi_standing *s, const struct svi_class
     /* With a single class every answer is right: nothing to compare yet. */
     if (!priced && t->count >= 2 && s->commonest_class >= 0 && s->commonest_class < t->count &&
         verdict_no_better(*c))
-        fprintf(to, "accuracy %.3f is no better than always saying %s (%.3f)\n", accuracy,
+        fprintf(to, "accuracy %.3f is no better than always predicting %s (%.3f)\n", accuracy,
                 svs_value_text(t->classes[s->commonest_class], label, sizeof label), accuracy - c->by);
     if (!priced && t->count >= 2 && verdict_no_better(*before))
         fprintf(to, "accuracy %.3f is no better than \"the same as before\" (%.3f)\n", accuracy,
@@ -50,7 +50,7 @@ static void verdict_values(const struct svi_standing *s, const struct svi_figure
         fprintf(to, "rmse %.4g is no better than \"the same as before\" (%.4g)\n", rmse,
                 svi_figure_value(f, count, "rmse_no_change"));
     if (verdict_no_better(s->mean))
-        fprintf(to, "rmse %.4g is no better than always saying the mean so far (%.4g)\n", rmse,
+        fprintf(to, "rmse %.4g is no better than always predicting the mean so far (%.4g)\n", rmse,
                 svi_figure_value(f, count, "rmse_mean"));
 }
 
@@ -67,7 +67,7 @@ static bool verdict_received(const struct svi_class_table *t, svs_value named) {
 static void verdict_named(const char *setting, svs_value named, const struct svi_class_table *t, FILE *to) {
     char label[LABEL_BYTES];
     if (named.kind != SVS_NONE && !verdict_received(t, named))
-        fprintf(to, "%s names %s, a class that never came\n", setting,
+        fprintf(to, "%s names %s, a class that never occurred\n", setting,
                 svs_value_text(named, label, sizeof label));
 }
 

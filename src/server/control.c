@@ -273,9 +273,9 @@ static void reply_scored(const struct request *r, const struct svi_scored *s) {
 
 static svs_code fail_no_sample(struct request *r) {
     if (r->command.sample)
-        return svi_fail(r->err, SVS_INVALID, "score takes x or sample, not both");
+        return svi_fail(r->err, SVS_INVALID, "score takes x or sample: leave one of them out");
     return svi_fail(r->err, SVS_MISSING_X,
-                    "score needs x, as a producer would send it, or sample: {x: ...} or an array of these");
+                    "score needs x, as a producer sends it, or sample: {x: ...} or an array of these");
 }
 
 /* One map for each element, {error, code} for a refused one. Both limits exist because scoring runs on the
@@ -297,16 +297,15 @@ static svs_code reply_batch(struct request *r, struct svi_envelope *env) {
         if (code == SVS_IO || code == SVS_NO_MEMORY)
             return code;
         if (r->reply->out->size > MAX_SCORES_BYTES)
-            return svi_fail(
-                r->err, SVS_LIMIT,
-                "the scores of so large a batch take more than %d MiB: send fewer samples at once",
-                MAX_SCORES_BYTES >> 20);
+            return svi_fail(r->err, SVS_LIMIT,
+                            "the scores of this batch take more than %d MiB: send fewer samples at once",
+                            MAX_SCORES_BYTES >> 20);
         /* each unknown key costs a model built from the prior */
         if (svi_monotonic() - begun > SCORES_SECONDS)
-            return svi_fail(r->err, SVS_LIMIT,
-                            "the batch takes more than %d s, for which the stream stands still: send fewer "
-                            "samples at once",
-                            SCORES_SECONDS);
+            return svi_fail(
+                r->err, SVS_LIMIT,
+                "the batch takes more than %d s, during which the stream waits: send fewer samples at once",
+                SCORES_SECONDS);
     }
     return SVS_OK;
 }
@@ -345,7 +344,7 @@ static svs_code op_save(struct request *r) {
     uint64_t record = 0;
     if (!r->control->write_ahead)
         return svi_fail(r->err, SVS_UNAVAILABLE,
-                        "save needs a state that is kept: start with --state.dir DIRECTORY");
+                        "save needs a kept state: start the process with --state.dir DIRECTORY");
     SVI_TRY(svi_write_ahead_save(r->control->write_ahead, &record, hash, r->err));
     svi_put_int(r->reply, "record", (int64_t)record);
     svi_put_text(r->reply, "hash", hash);
@@ -356,21 +355,19 @@ static svs_code load_options_of(const struct request *r, struct svi_load_options
     const struct svi_command *c = &r->command;
     if (!r->control->write_ahead)
         return svi_fail(r->err, SVS_UNAVAILABLE,
-                        "load goes back to a checkpoint of a state that is kept: start with --state.dir "
-                        "DIRECTORY");
+                        "load checkpoint needs a kept state: start the process with --state.dir DIRECTORY");
     /* Each row of text is read into columns fixed at the start; an older state might have fewer of them. */
     if (r->control->text_rows)
         return svi_fail(r->err, SVS_UNAVAILABLE,
-                        "load is not possible while rows of text come in: their columns have their places");
+                        "load is not possible with text input, whose columns keep their places");
     if (c->checkpoint.type != SVI_INT || c->checkpoint.i < 0)
         return svi_fail(
             r->err, SVS_WRONG_TYPE,
-            "load needs model, or checkpoint, the number of records in it (svmstream state show lists them)");
+            "load needs model, or checkpoint, the number of its record (`svmstream state show` lists them)");
     /* Without relearning no source could be left out. */
     if (c->without.type != SVI_ITEM_TYPE_COUNT && (c->without.type != SVI_STRING || !c->relearn))
         return svi_fail(r->err, SVS_WRONG_TYPE,
-                        "without is the name of a source, whose samples are not learned again: it goes with "
-                        "relearn: true");
+                        "without must be the name of a source, and needs relearn: true");
     *o = (struct svi_load_options){.checkpoint = (uint64_t)c->checkpoint.i, .relearn = c->relearn};
     if (c->without.type == SVI_STRING) {
         o->without = (const char *)c->without.body;
@@ -391,7 +388,7 @@ static svs_code op_load(struct request *r) {
     struct svi_load_options o;
     struct svi_loaded loaded;
     if (r->command.model && r->command.checkpoint.type == SVI_INT)
-        return svi_fail(r->err, SVS_INVALID, "load takes a model or a checkpoint, not both");
+        return svi_fail(r->err, SVS_INVALID, "load takes model or checkpoint: leave one of them out");
     if (r->command.model) {
         svs_code code = apply_to_engine(r, NULL);
         if (code == SVS_OK)
@@ -399,10 +396,9 @@ static svs_code op_load(struct request *r) {
         return code;
     }
     if (svi_settings_keyed(r->control->settings))
-        return svi_fail(
-            r->err, SVS_NOT_SUPPORTED,
-            "a stream with keys does not go back to a checkpoint while it runs: drop or reset the keys "
-            "that have learned what they should not");
+        return svi_fail(r->err, SVS_NOT_SUPPORTED,
+                        "a stream with keys cannot load a checkpoint while it runs: drop or reset the keys "
+                        "with wrong models");
     svs_code code = load_options_of(r, &o);
     if (code == SVS_OK)
         code =
@@ -439,24 +435,25 @@ static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
     *q = (struct svi_key_query){
         .larger_is_better = r->control->settings->task == SVS_CLASSIFY, .now = r->now, .limit = KEYS_SHOWN};
     if (!svi_settings_keyed(svi_stream_settings(r->control->stream)))
-        return svi_fail(r->err, SVS_BAD_KEY, "this stream has one model and no keys: start it with --key");
+        return svi_fail(r->err, SVS_BAD_KEY, "this stream has no keys: start it with --key");
     if (!is_name_part(&c->like) || !is_name_part(&c->prefix))
-        return svi_fail(r->err, SVS_WRONG_TYPE, "%s of the names that are wanted, a string",
-                        is_name_part(&c->like) ? "prefix is the begin" : "like is a part");
+        return svi_fail(r->err, SVS_WRONG_TYPE, "%s of the names to list, as a string",
+                        is_name_part(&c->like) ? "prefix must be the beginning" : "like must be a part");
     if (c->limit.type != SVI_ITEM_TYPE_COUNT &&
         (c->limit.type != SVI_INT || c->limit.i < 0 || c->limit.i > SVI_KEY_LIST_MAX))
-        return svi_fail(r->err, SVS_WRONG_TYPE, "limit is a whole number from 0 to %d", SVI_KEY_LIST_MAX);
+        return svi_fail(r->err, SVS_WRONG_TYPE, "limit must be a whole number from 0 to %d",
+                        SVI_KEY_LIST_MAX);
     if (c->silent.type != SVI_ITEM_TYPE_COUNT &&
         !((silent.kind == SVS_INT && silent.as.i >= 0) || (silent.kind == SVS_REAL && silent.as.r >= 0)))
-        return svi_fail(r->err, SVS_WRONG_TYPE, "silent is a number of seconds, at least 0");
+        return svi_fail(r->err, SVS_WRONG_TYPE, "silent must be a number of seconds, at least 0");
     if (c->rows.type != SVI_ITEM_TYPE_COUNT && (c->rows.type != SVI_INT || c->rows.i < 0))
-        return svi_fail(r->err, SVS_WRONG_TYPE, "rows is a whole number, at least 0");
+        return svi_fail(r->err, SVS_WRONG_TYPE, "rows must be a whole number, at least 0");
     /* An unknown name gives SVI_KEY_ORDER_COUNT, which is refused like a wrong type. */
     if (c->sort.type == SVI_STRING)
         q->order = svi_key_order_of((const char *)c->sort.body, c->sort.length);
     if (q->order == SVI_KEY_ORDER_COUNT ||
         (c->sort.type != SVI_ITEM_TYPE_COUNT && c->sort.type != SVI_STRING))
-        return svi_fail(r->err, SVS_WRONG_TYPE, "sort is one of quality, age, rows, alerts, name");
+        return svi_fail(r->err, SVS_WRONG_TYPE, "sort must be quality, age, rows, alerts or name");
     if (c->limit.type == SVI_INT)
         q->limit = (int)c->limit.i;
     q->rows = c->rows.type == SVI_INT ? c->rows.i : 0;
@@ -554,12 +551,13 @@ static svs_code alert_query_of(struct request *r, struct svi_alert_query *q, boo
     *q = (struct svi_alert_query){.key = r->key[0] ? r->key : NULL, .limit = SVI_KEPT_ANSWER};
     if (c->since.type != SVI_ITEM_TYPE_COUNT && (c->since.type != SVI_INT || c->since.i < 0))
         return fail_alerts(
-            r, "since is the number of the last alert event that is known, a whole number from 0");
+            r, "since must be the number of the last alert event received, a whole number from 0");
     if (c->limit.type != SVI_ITEM_TYPE_COUNT &&
         (c->limit.type != SVI_INT || c->limit.i < 0 || c->limit.i > SVI_KEPT_ANSWER_MAX))
-        return svi_fail(r->err, SVS_WRONG_TYPE, "limit is a whole number from 0 to %d", SVI_KEPT_ANSWER_MAX);
+        return svi_fail(r->err, SVS_WRONG_TYPE, "limit must be a whole number from 0 to %d",
+                        SVI_KEPT_ANSWER_MAX);
     if (c->epoch.type != SVI_ITEM_TYPE_COUNT && c->epoch.type != SVI_INT && c->epoch.type != SVI_HUGE_INT)
-        return fail_alerts(r, "epoch is that of the events that are known, a whole number");
+        return fail_alerts(r, "epoch must be that of the last event received, a whole number");
     q->since = c->since.type == SVI_INT ? (uint64_t)c->since.i : 0;
     q->limit = c->limit.type == SVI_INT ? c->limit.i : q->limit;
     const bool other = (c->epoch.type == SVI_INT && (uint64_t)c->epoch.i != epoch) ||
@@ -602,9 +600,9 @@ static svs_code find_engine(struct request *r) {
     const bool reads = r->command.op == SVI_COMMAND_CONFIG && !r->command.has_set; /* reads only */
     const bool keyed = r->command.key.length > 0 && svi_settings_keyed(r->control->settings);
     if (keyed && whole[r->command.op] && !reads)
-        return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole%s: leave out key",
+        return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s applies to the whole stream%s: leave out key",
                         svi_command_name(r->command.op),
-                        r->command.op == SVI_COMMAND_CONFIG ? ", all its keys have the same settings" : "");
+                        r->command.op == SVI_COMMAND_CONFIG ? ", whose keys share all settings" : "");
     if (r->command.op == SVI_COMMAND_MUTE) { /* its key is a pattern, and may have no engine yet */
         r->engine = svi_stream_root(r->control->stream);
         return SVS_OK;
@@ -621,11 +619,10 @@ static svs_code find_engine(struct request *r) {
 static svs_code require_consent(const struct request *r) {
     if (r->command.op != SVI_COMMAND_RESET || !r->control->write_ahead || r->command.yes)
         return SVS_OK;
-    return svi_fail(
-        r->err, SVS_UNAVAILABLE,
-        "reset drops the model and the window that %.100s keeps: say so with yes: true (svmstream "
-        "ctl reset --yes)",
-        r->control->settings->state_dir);
+    return svi_fail(r->err, SVS_UNAVAILABLE,
+                    "reset drops the model and the window kept in %.100s: confirm it with yes: true "
+                    "(svmstream ctl reset --yes)",
+                    r->control->settings->state_dir);
 }
 
 /* A reset that also forgets the shape (names and number of features) has a kind of its own: a replay has to
@@ -650,7 +647,7 @@ static svs_code control_run(struct request *r) {
     r->command.keeps_shape = c->text_rows;
     if (code == SVS_OK && r->command.op == SVI_COMMAND_PRUNE && c->text_rows)
         code = svi_fail(r->err, SVS_UNAVAILABLE,
-                        "prune is not possible while rows of text come in: their columns have their places");
+                        "prune is not possible with text input, whose columns keep their places");
     if (code == SVS_OK)
         code = prepare_config(r);
     if (kept && code == SVS_OK)

@@ -263,12 +263,12 @@ static enum verdict verdict_of(const struct svi_intake *in, void *slot, const st
 
 static const svs_error reasons[] = {
     [FORBIDDEN] = {SVS_NOT_ALLOWED, "this key, or its role, was removed from the allow file"},
-    [WRONG_SOURCE] = {SVS_NOT_ALLOWED,
-                      "this key is bound to other names than this src (curve allow --role source:NAME)"},
-    [OVER_QUOTA] = {SVS_LIMIT,
-                    "this key or connection has as many sources as sources.quota allows: use fewer "
-                    "names, and end those that are done with bye"},
-    [NOT_ITS_OWN] = {SVS_NOT_ALLOWED, "bye to a source that another key began: that key may end it"},
+    [WRONG_SOURCE] =
+        {SVS_NOT_ALLOWED,
+         "this key may not use this src: admit it with `svmstream curve allow --role source:NAME`"},
+    [OVER_QUOTA] = {SVS_LIMIT, "this key or connection has reached sources.quota: use fewer names, and end "
+                               "the finished ones with bye"},
+    [NOT_ITS_OWN] = {SVS_NOT_ALLOWED, "another key began this source: only that key may end it with bye"},
     [UNNUMBERED] = {SVS_MISSING_SOURCE,
                     "delivery exactly-once accepts numbered samples only: give src and n"},
 };
@@ -693,11 +693,11 @@ static void intake_log_columns(struct svi_intake *in) {
         return;
     in->columns_reported = true;
     if (in->log && json->label[0])
-        fprintf(in->log, "flat rows of JSON: label %s, by its name (--label says otherwise, '' is none)\n",
+        fprintf(in->log, "JSON rows: label %s, by its name (--label sets another one, '' no label)\n",
                 json->label);
     if (in->log && json->id[0])
         fprintf(in->log,
-                "flat rows of JSON: %s is a feature and identifies no row; set --id %s if labels follow later, "
+                "JSON rows: %s is a feature and identifies no row; set --id %s if labels follow later, "
                 "--ignore %s if not\n",
                 json->id, json->id, json->id);
 }
@@ -730,7 +730,8 @@ static svs_code intake_messages_turn(struct svi_intake *in, double now, bool *to
     if (code == SVS_OK && out_of_memory(in) &&
         (code = svi_stream_lost_key(in->control->stream, err)) == SVS_OK)
         code = svi_fail(err, SVS_NO_MEMORY,
-                        "memory ran out for a sample that was written down already: a restart takes it");
+                        "out of memory for a sample that is already in the journal: restart the process, "
+                        "which then applies it");
     if (bytes > 0 && !full)
         in->cost = 0.5 * (in->cost + (svi_monotonic() - began) / (double)bytes);
     return code;

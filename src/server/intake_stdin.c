@@ -301,7 +301,7 @@ static svs_code object_end(const struct svi_intake *in, size_t from, size_t *to,
                         in->rows + 1, r->settings->max_message);
     if (code == SVS_OK || (code == SVS_TRUNCATED && !in->ended))
         return SVS_OK;
-    return svi_fail(err, code, "object %" PRId64 " of the input: %s; the rest cannot be split into objects",
+    return svi_fail(err, code, "object %" PRId64 " of the input: %s; the rest of the input was skipped",
                     in->rows + 1, svs_code_text(code));
 }
 
@@ -336,7 +336,7 @@ static svs_code msgpack_turn(struct svi_intake *in, bool fill, double now, svs_e
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return SVS_OK;
     if (n < 0)
-        return svi_fail(err, SVS_IO, "standard input cannot be read: %s", strerror(errno));
+        return svi_fail(err, SVS_IO, "cannot read standard input: %s", strerror(errno));
     /* A rest that is no complete object is reported by take_objects as truncated. */
     in->ended = n == 0;
     r->size += (size_t)n;

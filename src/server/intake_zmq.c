@@ -29,7 +29,7 @@ static svs_code intake_zmq_open(struct svi_intake *in, svs_error *err) {
     if (!(in->own = svi_access_socket(in->access, &plan, err)))
         return err->code;
     if (mode.replies && zmq_setsockopt(in->own, ZMQ_SNDHWM, &replies, sizeof replies) != 0)
-        return svi_fail(err, SVS_IO, "no room for replies: %s", zmq_strerror(zmq_errno()));
+        return svi_fail(err, SVS_IO, "cannot allocate replies: %s", zmq_strerror(zmq_errno()));
     if (plan.type == ZMQ_SUB && zmq_setsockopt(in->own, ZMQ_SUBSCRIBE, s->in_topic, strlen(s->in_topic)) != 0)
         return svi_fail(err, SVS_IO, "cannot subscribe to in.topic: %s", zmq_strerror(zmq_errno()));
     /* Last: a peer that connects must find all options in effect. */

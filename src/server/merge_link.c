@@ -98,8 +98,8 @@ static void link_refuse(struct svi_merge_link *l, svi_stream *stream, svi_write_
  * followed, because the order of models must be the same in a replay; but nor is that silent. */
 static svs_code link_fail_earlier(svs_error *err) {
     return svi_fail(err, SVS_UNAVAILABLE,
-                    "by its clock this merger started before the one that was followed until now: correct "
-                    "the clock and start it again, or set merge.from none and then to its address");
+                    "the clock of this merger is behind that of the one followed so far: correct it and "
+                    "restart the merger, or set merge.from none and then its address");
 }
 
 /* Keeps the payload if it is a merged model newer than the one that waits and the one that the engine has. */

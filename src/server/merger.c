@@ -88,12 +88,12 @@ static svs_code merger_next(struct merger *p, const uint8_t *from, size_t left, 
         return svi_fail(err, SVS_TOO_LARGE,
                         "the record at byte %lld of standard input is larger than max.message = %lld", place,
                         (long long)p->settings.max_message);
-    return svi_fail(err, code,
-                    code == SVS_TRUNCATED
-                        ? "standard input ends within the record that begins at byte %lld"
-                        : "at byte %lld of standard input there is no sums record: they are msgpack "
-                          "maps, one after another",
-                    place);
+    return svi_fail(
+        err, code,
+        code == SVS_TRUNCATED
+            ? "standard input ends within the record that begins at byte %lld: the rest is missing"
+            : "standard input has no sums record at byte %lld: send msgpack maps, one after another",
+        place);
 }
 
 static svs_code merger_take_read(struct merger *p, svs_error *err) {
@@ -117,7 +117,7 @@ static svs_code merger_read(struct merger *p, svs_error *err) {
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return SVS_OK;
     if (n < 0)
-        return svi_fail(err, SVS_IO, "standard input cannot be read: %s", strerror(errno));
+        return svi_fail(err, SVS_IO, "cannot read standard input: %s", strerror(errno));
     p->ended = n == 0;
     p->read.size += (size_t)n;
     return p->read.size > 0 ? merger_take_read(p, err) : SVS_OK;
@@ -287,7 +287,7 @@ static svs_code merger_finish(struct merger *p, svs_error *err) {
     if (ended && m->failure.code != SVS_OK)
         return svi_fail(err, m->failure.code, "%s", m->failure.text);
     if (ended && !m->model)
-        return svi_fail(err, SVS_EMPTY, "standard input had no sums record");
+        return svi_fail(err, SVS_EMPTY, "standard input had no sums record: send those of `sums` events");
     if (!m->model)
         return SVS_OK;
     SVI_TRY(p->hooks->done ? p->hooks->done(p->hooks->user, m->model, err) : SVS_OK);
@@ -330,7 +330,8 @@ static svs_code merger_connect(struct merger *p, const struct svi_socket_plan *p
         else if (count > 1 && svi_key_resolve(item, id.server_key, &why) != SVS_OK)
             code = svi_fail(err, SVS_SETTING, "curve.server, key %d: %s", i + 1, why.text);
         else if (count > 1 && !svi_identity_connect(&id, p->sub))
-            code = svi_fail(err, SVS_IO, "no CURVE for address %d: %s", i + 1, zmq_strerror(zmq_errno()));
+            code = svi_fail(err, SVS_IO, "cannot set up CURVE for address %d: %s", i + 1,
+                            zmq_strerror(zmq_errno()));
     }
     svi_identity_wipe(&id);
     return code == SVS_OK ? svi_socket_attach(p->sub, plan, p->hooks->addresses[i], NULL, err) : code;
@@ -442,7 +443,7 @@ svs_code svi_merger_run(const struct svi_settings *s, const struct svi_merger_ho
     svi_merge_init(&p->state.merge, &o);
     svs_code code = svi_signals_take(&p->signals)
                         ? merger_open(p, err)
-                        : svi_fail(err, SVS_IO, "signals cannot be waited for: %s", strerror(errno));
+                        : svi_fail(err, SVS_IO, "cannot wait for signals: %s", strerror(errno));
     while (code == SVS_OK && !p->stop)
         code = merger_turn(p, err);
     if (code == SVS_OK)

@@ -67,8 +67,8 @@ static svs_code merger_publish(struct merger_request *r) {
 static svs_code merger_change(struct merger_request *r,
                               svs_code (*change)(struct svi_merge *, const char *, svs_error *)) {
     if (!r->part[0])
-        return svi_fail(r->err, SVS_INVALID, "%s needs part, the name of one: svmstream ctl %s part=NAME",
-                        r->op, r->op);
+        return svi_fail(r->err, SVS_INVALID, "%s needs the name of a part: svmstream ctl %s part=NAME", r->op,
+                        r->op);
     SVI_TRY(change(&r->state->merge, r->part, r->err));
     /* At once: a request is answered when it is done, whatever publish.seconds is. */
     if (svi_merger_solve(r->state))
@@ -106,7 +106,7 @@ static svs_code fail_unknown_op(const char *op, svs_error *err) {
     char list[160] = "", name[64];
     for (size_t i = 0; i < OPERATIONS; i++)
         svi_list_add(list, sizeof list, operations[i].name, strlen(operations[i].name));
-    return svi_fail(err, SVS_UNKNOWN_OP, "a merge has no operation %s; it has %s",
+    return svi_fail(err, SVS_UNKNOWN_OP, "a merge does not support the operation %s: use one of %s",
                     svi_escape(name, sizeof name, op, strlen(op)), list);
 }
 

@@ -53,7 +53,7 @@ svs_code svi_merger_prior(const struct svi_merge *m, struct svi_bytes *out, svs_
     const int count = m->model ? merger_gather_priors(m, parts) : 0;
     const svs_code code = count > 0
                               ? merger_prior_pairs(parts, count, m->model->task == SVS_REGRESS, out, err)
-                              : svi_fail(err, SVS_EMPTY, "no part has keys");
+                              : svi_fail(err, SVS_EMPTY, "no part has keys: the merge has no prior");
     svi_free(parts);
     return code;
 }

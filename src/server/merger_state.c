@@ -112,14 +112,14 @@ static void report_part(struct svi_merger_state *s, const struct svi_part *p) {
     if (svi_part_contested(p)) {
         if (p->rival < p->epoch)
             svi_fail(&err, SVS_SETTING,
-                     "two processes publish the part %.60s: the model has the samples of one alone. Give "
-                     "each a name of its own (setting merge.part)",
+                     "two processes publish the part %.60s, and the model has the samples of only one: give "
+                     "each its own name (setting merge.part)",
                      name);
         else
             svi_fail(&err, SVS_SETTING,
-                     "a process that started later publishes the part %.60s, but from before sample %lld, "
-                     "which counts: start the merge again if it goes on from an older state, or give each a "
-                     "name of its own (setting merge.part)",
+                     "a process that started later publishes the part %.60s from before sample %lld: restart "
+                     "the merge if it continues an older state, or give each process its own name (setting "
+                     "merge.part)",
                      name, (long long)p->record.offset);
         svi_merger_refuse(s, &err, NULL, 0);
     }

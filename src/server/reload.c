@@ -90,7 +90,7 @@ static void reload_settings(struct svi_reload *r, struct svi_control *c, double 
         code = change_settings(r, fresh, &changed, c, now, &err);
     svi_free(fresh);
     if (code != SVS_OK) {
-        reload_complain(r, "the settings stay as they were", &err);
+        reload_complain(r, "the settings are unchanged", &err);
         return;
     }
     /* Only settings of the first kind were adopted: the others differ again at the next reload and are named
@@ -113,10 +113,10 @@ static void reload_keys(const struct svi_reload *r, const struct svi_settings *s
         snprintf(text, sizeof text, "%d", acl.count);
         reload_log(r->log, "keys in the allow file: ", text);
     } else
-        reload_complain(r, "the last good allow file stays in force", &err);
+        reload_complain(r, "the previous allow file stays in force", &err);
     /* The identity was loaded only to compare public keys. */
     if (svi_identity_load(s, false, &id, &err) != SVS_OK)
-        reload_complain(r, "the key stays as it was", &err);
+        reload_complain(r, "the key is unchanged", &err);
     else if (strcmp(id.public_key, access->identity.public_key) != 0)
         reload_log(r->log, "these need a restart: ", "the key file, which holds another key");
     svi_acl_clear(&acl);

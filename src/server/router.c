@@ -32,7 +32,7 @@ static void reply_cursor(struct svi_pack *p, const struct svi_source *source) {
 static void reply_hello(struct svi_pack *p, const struct svi_control *c, const struct svi_envelope *env) {
     char name[SVS_NAME_MAX + 1];
     if (env->src_length < 1 || env->src_length > SVS_NAME_MAX || memchr(env->src, 0, env->src_length)) {
-        const svs_error err = {SVS_MISSING_SOURCE, "hello needs src, a name of 1 to 64 bytes"};
+        const svs_error err = {SVS_MISSING_SOURCE, "hello needs src: give a name of 1 to 64 bytes"};
         svi_put_error(p, &err);
         return;
     }

@@ -93,7 +93,7 @@ svs_code svi_score_lines_flush(struct svi_score_lines *l, int stop_fd, svs_error
         else if (!l->closed && errno == EPIPE)
             l->closed = true;
         else if (!l->closed && errno != EINTR && errno != EAGAIN)
-            code = svi_fail(err, SVS_IO, "the scores cannot be written: %s", strerror(errno));
+            code = svi_fail(err, SVS_IO, "cannot write the scores: %s", strerror(errno));
     }
     l->text.size = 0;
     return code;

@@ -446,7 +446,8 @@ static svs_code server_keep_state(struct server *p, svs_error *err) {
         return err->code;
     if (svi_stream_out_of_memory(p->stream))
         return svi_fail(err, SVS_NO_MEMORY,
-                        "memory ran out for what was written down already: a restart takes it");
+                        "out of memory for records that are already in the journal: restart the process, "
+                        "which then applies them");
     const double before = p->worked;
     p->worked = svi_clock_seconds(CLOCK_THREAD_CPUTIME_ID);
     return svi_write_ahead_turn(p->write_ahead, p->worked - before, err);
@@ -506,7 +507,7 @@ static svs_code server_drain(struct server *p, svs_error *err) {
     while (code == SVS_OK && took && svi_monotonic() < end && zmq_poll(&item, 1, DRAIN_MS) > 0)
         code = server_take(p, true, &took, err);
     if (svi_intake_stranded(&p->intake) > 0)
-        svi_run_log_line(&p->log, "state: %d received messages could not be written and are lost\n",
+        svi_run_log_line(&p->log, "state: LOST: %d received messages could not be written\n",
                          svi_intake_stranded(&p->intake));
     report_access(p, server_now(p));
     if (p->out)
@@ -619,7 +620,7 @@ static void server_log_connections(const struct server *p) {
     const int limit = p->access.peers ? svi_peer_watch_limit(p->access.peers, &descriptors) : INT_MAX;
     if (limit < p->settings.max_connections)
         svi_run_log_line(&p->log,
-                         "connections: at most %d, as `ulimit -n` is %d and each takes two descriptors "
+                         "connections: at most %d, because `ulimit -n` is %d and each takes two descriptors "
                          "(max.connections %lld)\n",
                          limit, descriptors, (long long)p->settings.max_connections);
 }
@@ -631,14 +632,14 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
                ctl = svi_settings_binds(s, "ctl", s->ctl);
     /* Reading standard input without sockets starts no thread of libzmq. */
     if ((!rows || out || ctl || svi_settings_merges(s)) && !(p->context = zmq_ctx_new()))
-        return svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(zmq_errno()));
+        return svi_fail(err, SVS_IO, "cannot start ZeroMQ: %s", zmq_strerror(zmq_errno()));
     if (p->context)
         SVI_TRY(svi_access_open(&p->access, s, p->context, err));
     server_log_connections(p);
     if (out)
         SVI_TRY(open_output(p, err));
     else if (s->publish_sums > 0)
-        svi_run_log_line(&p->log, "sums: not published, as the process has no output socket: set out\n");
+        svi_run_log_line(&p->log, "sums: not published, because the process has no output socket: set out\n");
     if (ctl)
         SVI_TRY(open_control(p, err));
     SVI_TRY(svi_merge_link_follow(&p->merge, &p->access, s, err));
@@ -761,7 +762,7 @@ svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_ho
                                     .errors = hooks->errors};
     svs_code code = svi_signals_take(&p->signals)
                         ? server_build(p, err)
-                        : svi_fail(err, SVS_IO, "signals cannot be waited for: %s", strerror(errno));
+                        : svi_fail(err, SVS_IO, "cannot wait for signals: %s", strerror(errno));
     if (code == SVS_OK) {
         p->log.counts = !p->intake.ops->turn; /* refused rows are reported individually */
         p->log.seen = svi_stream_seen(p->stream);

@@ -40,7 +40,7 @@ static svs_code load_find(const struct svi_state_dir *dir, uint64_t wanted, svs_
         return code;
     return svi_fail(err, SVS_UNAVAILABLE,
                     "there is no checkpoint %" PRIu64
-                    "; there %s %s (checkpoint.keep says how many are kept)",
+                    "; there %s %s (checkpoint.keep sets how many are kept)",
                     wanted, count == 1 ? "is" : "are", count ? names : "none");
 }
 
@@ -102,8 +102,8 @@ static svs_code load_check_journal(const struct svi_state_dir *dir, uint64_t fir
     if (oldest > first)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the records %" PRIu64 " to %" PRIu64
-                        " cannot be learned again, for they are not kept any more: load without relearn, and "
-                        "start with journal.keep all from now on",
+                        " cannot be learned again, because the journal no longer has them: load without "
+                        "relearn, and set journal.keep all for the future",
                         first, oldest - 1);
     return SVS_OK;
 }
@@ -130,7 +130,7 @@ static svs_code load_relearn(struct svi_load *l, const struct svi_state_dir *dir
     /* Refusals for lack of memory are events, not failures of apply; here they would lose samples silently.
      */
     if (code == SVS_OK && svi_stream_out_of_memory(l->then))
-        code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for the samples that are learned again");
+        code = svi_fail(err, SVS_NO_MEMORY, "out of memory for the samples to learn again");
     l->relearned = svi_stream_seen(l->then) - before;
     return code;
 }
@@ -144,7 +144,7 @@ svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, c
         code = load_relearn(l, dir, o, &c, end, err);
     svi_checkpoint_clear(&c);
     const size_t size = (size_t)snprintf(l->reason, sizeof l->reason,
-                                         "the stream went back after sample %" PRId64
+                                         "the stream returned after sample %" PRId64
                                          " to the state after record %" PRIu64 " (sample %" PRId64 ")",
                                          svi_stream_seen(stream), o->checkpoint, seen);
     if (o->relearn)

@@ -49,8 +49,8 @@ svs_code svi_load_pack(struct svi_load *l, struct svi_bytes *out, svs_error *err
     /* Checked before the state is saved, which would take that memory. */
     if (size > LARGEST)
         return svi_fail(err, SVS_TOO_LARGE,
-                        "that state has %zu bytes, and a record of the journal at most %zu: a smaller window "
-                        "or fewer features make a smaller one",
+                        "that state has %zu bytes, but a record of the journal at most %zu: reduce the "
+                        "window or the number of features",
                         size, LARGEST);
     svs_code code = svi_stream_save(l->then, &c, err);
     if (code == SVS_OK) {

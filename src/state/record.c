@@ -148,9 +148,7 @@ svs_code svi_record_apply(svi_stream **stream, struct svi_settings *s, const str
         return apply_prior(*stream, r, err);
     default:
         return svi_fail(err, r->kind < SVI_RECORD_FRAME ? SVS_DAMAGED : SVS_UNAVAILABLE,
-                        "record %" PRIu64
-                        " is of kind %d, which this version does not know: a later one wrote "
-                        "it",
+                        "record %" PRIu64 " is of the unknown kind %d: use the later version that wrote it",
                         r->number, r->kind);
     }
 }

@@ -153,7 +153,7 @@ static svs_code recovery_begin(struct recovering *w, const struct svi_record *fi
         svi_settings_default(&r->settings);
     else if (!record_starts(first))
         return svi_fail(err, SVS_DAMAGED,
-                        "the journal does not begin with a start, and there is no checkpoint");
+                        "the journal does not begin with a start record, and there is no checkpoint");
     else if (svi_settings_unpack(&r->settings, "the journal's settings", first->payload, first->size, err) !=
              SVS_OK)
         return err->code;
@@ -176,7 +176,7 @@ static void report_jump(struct recovering *w, const struct svi_receipt *receipt)
     if (w->o->log && r->jumps <= JUMPS_REPORTED)
         fprintf(w->o->log,
                 "state: LOST: samples %" PRId64 " to %" PRId64
-                " of the source %s, which goes on with %" PRId64 "\n",
+                " of the source %s, which continues with %" PRId64 "\n",
                 receipt->jumped_from, receipt->first - 1,
                 svi_escape(shown, sizeof shown, receipt->src, strlen(receipt->src)), receipt->first);
 }
@@ -198,8 +198,8 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
     if (w->o->with && record->kind == SVI_RECORD_LOAD)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "at record %" PRIu64
-                        " the stream went back to an older state, which is one of the settings of then: "
-                        "--until %" PRIu64 " ends before it",
+                        " the stream returned to an older state with other settings: --until %" PRIu64
+                        " ends before it",
                         record->number, record->number);
     /* From the first loss on the reader cannot know which samples are gone, so each source may jump once. */
     svi_journal_reader_found(w->reader, &found);
@@ -212,7 +212,7 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
     if (code == SVS_OK)
         code = svi_stream_lost_key(w->r->stream, err);
     if (code == SVS_OK && svi_stream_out_of_memory(w->r->stream))
-        code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for record %" PRIu64 " of the journal",
+        code = svi_fail(err, SVS_NO_MEMORY, "out of memory for record %" PRIu64 " of the journal",
                         record->number);
     report_jump(w, &receipt);
     if (w->o->turn)
@@ -231,8 +231,9 @@ static svs_code first_record(struct recovering *w, struct svi_position *start, s
     const bool part = w->o->accept_loss || w->o->from == SVI_FROM_START;
     if (code == SVS_OK && start->number > 0 && !part)
         code = svi_fail(err, SVS_DAMAGED,
-                        "there is no sound checkpoint, and the journal begins at record %" PRIu64
-                        ": --accept-loss goes on with what is left",
+                        "no intact checkpoint is left, and the journal begins at record %" PRIu64
+                        ": restore the directory from a copy, or give --accept-loss to continue with the "
+                        "remaining records",
                         start->number);
     return code;
 }
@@ -288,8 +289,7 @@ static void recovery_report(const struct recovering *w) {
                 " on (never synced)\n",
                 r->found.torn, r->found.end.number);
     if (r->found.damages > 0 && r->found.lost_records == 0)
-        fprintf(log,
-                "state: LOST: a part of the journal is damaged or missing; how much it held is not known\n");
+        fprintf(log, "state: LOST: a part of the journal of unknown size is damaged or missing\n");
     else if (r->found.damages > 0)
         fprintf(log,
                 "state: LOST: %" PRIu64 " records (%" PRIu64
@@ -361,8 +361,8 @@ struct svi_recovery *svi_recovery_new(const struct svi_state_dir *f, const struc
         svi_state_dir_find(f, SVI_CHECKPOINT, &checkpoints, NULL);
         code = o->from == SVI_FROM_START && checkpoints.any
                    ? svi_fail(err, SVS_EMPTY,
-                              "there is no journal in %.120s: a state that was imported begins with its "
-                              "checkpoint, so leave --from-start out",
+                              "there is no journal in %.120s, because an imported state begins with its "
+                              "checkpoint: leave out --from-start",
                               f->path)
                    : svi_fail(err, SVS_EMPTY, "no state is kept in %.150s", f->path);
     }

@@ -60,8 +60,8 @@ static svs_code export_newest(struct exporting *x, bool *again, FILE *log, svs_e
     if (code == SVS_OK && count == 0)
         code = svi_state_dir_begun(x->dir->path)
                    ? svi_fail(err, SVS_UNAVAILABLE,
-                              "there is no checkpoint in %.150s yet: `svmstream ctl save` "
-                              "takes one, and so does a process that ends",
+                              "there is no checkpoint in %.150s yet: write one with `svmstream ctl save`, or "
+                              "by ending the process",
                               x->dir->path)
                    : svi_fail(err, SVS_EMPTY, "no state is kept in %.150s", x->dir->path);
     for (int i = count - 1; i >= 0 && code == SVS_OK; i--) {
@@ -176,8 +176,7 @@ static svs_code import_open(struct importing *m, const char *path, svs_error *er
     SVI_TRY(svi_state_dir_find(&m->dir, SVI_CHECKPOINT, &checkpoints, err));
     SVI_TRY(svi_state_dir_find(&m->dir, SVI_JOURNAL, &journal, err));
     if (checkpoints.any || journal.any)
-        return svi_fail(err, SVS_INVALID,
-                        "%.150s has a state already: import makes a new one, so name another directory",
+        return svi_fail(err, SVS_INVALID, "%.150s already has a state: name another directory for the import",
                         path);
     svs_code code = svi_state_dir_list(&m->dir, SVI_KEYS, &numbers, &count, err);
     if (code == SVS_OK)
@@ -204,10 +203,10 @@ static svs_code import_keys(struct importing *m, const struct svi_export_piece *
     const uint64_t last = m->files > 0 ? m->keys[m->files - 1] : 0;
     import_name(name, sizeof name, piece->number);
     if (piece->number < last || piece->number < 1 || piece->number > UINT32_MAX || m->bytes.size > 0)
-        return svi_fail(err, SVS_DAMAGED, "the state is damaged: its files of keys have another order");
+        return svi_fail(err, SVS_DAMAGED, "the state is damaged: its key files are out of order");
     if (piece->number > last) {
         if (m->files == SVI_KEY_FILES_MAX)
-            return svi_fail(err, SVS_DAMAGED, "the state is damaged: it has too many files of keys");
+            return svi_fail(err, SVS_DAMAGED, "the state is damaged: it has too many key files");
         SVI_TRY(import_close(m, err));
         if (!svi_grow(&m->keys, m->files, &m->capacity, 16, sizeof *m->keys))
             return svi_fail_memory(err, "the files of keys");
@@ -257,13 +256,13 @@ static svs_code import_assess(struct importing *m, struct svi_checkpoint *c, svs
     SVI_TRY(svi_checkpoint_parse(m->bytes.data, m->bytes.size, NULL, "the checkpoint", c, err));
     c->dir = &m->dir;
     if (c->position.number != m->number || c->position.segment != m->number || c->position.offset != 0)
-        return svi_fail(err, SVS_DAMAGED, "the state is damaged: its checkpoint is of another place");
+        return svi_fail(err, SVS_DAMAGED, "the state is damaged: its checkpoint has another position");
     svi_key_files *keys = svi_key_files_new(&m->dir, err);
     svs_code code = keys ? svi_key_files_of(keys, c, err) : err->code;
     while (code == SVS_OK && svi_key_files_extent(keys, named, &part))
         named++;
     if (code == SVS_OK && named != m->files)
-        code = svi_fail(err, SVS_DAMAGED, "the state is damaged: its checkpoint needs other files of keys");
+        code = svi_fail(err, SVS_DAMAGED, "the state is damaged: its checkpoint needs other key files");
     svi_key_files_free(&keys);
     return code == SVS_OK ? svi_recovery_loads(c, err) : code;
 }

@@ -246,7 +246,7 @@ static svs_code check_sizes(struct writer *w, const struct svi_checkpoint *c, sv
     if (w->objects <= SVI_OBJECTS_MAX && bytes <= SVI_CHECKPOINT_MAX)
         return SVS_OK;
     return svi_fail(err, SVS_TOO_LARGE,
-                    "the state has %llu bytes, more than a checkpoint takes: make the window smaller",
+                    "the state has %llu bytes, more than a checkpoint holds: reduce the window",
                     (unsigned long long)bytes);
 }
 
@@ -337,13 +337,13 @@ static svs_code parse_header(struct parser *p, struct svi_checkpoint *c) {
     struct header_parts parts;
     struct svi_item settings;
     if (!svi_header_open(&h, p->at, (size_t)(p->end - p->at), SVI_FIELDS(fields), c))
-        return fail_damaged(p, "there is no header");
+        return fail_damaged(p, "the header is missing");
     /* Layout before completeness: a file of another layout may lack fields and is not damaged. */
     enum svi_header_state state = svi_header_check(&h, FORMAT, 0, &p->check);
     if (state == SVI_HEADER_LAYOUT)
         return svi_fail_layout(p->err, p->dir, p->name, h.v);
     if (state == SVI_HEADER_BAD)
-        return fail_damaged(p, "the check of the header is wrong");
+        return fail_damaged(p, "the checksum of the header is wrong");
     if (state != SVI_HEADER_SOUND ||
         svi_fields_read("header", SVI_FIELDS(more), p->at, p->at + h.size, &parts, NULL) != SVS_OK)
         return fail_damaged(p, "the header is incomplete");
@@ -375,17 +375,17 @@ static svs_code parse_object(struct parser *p, struct svi_item *item, uint32_t i
     const uint8_t *end = p->at;
     struct svi_item array;
     if (svi_walk(&end, p->end, 1) != SVS_OK)
-        return fail_damaged(p, "it ends too early, or it is not msgpack");
+        return fail_damaged(p, "it ends too early, or is not msgpack");
     const uint8_t *at = svi_item_read(p->at, &array);
     /* Depth 1 in the walk and the exact number of items bound the reads below. */
     if (array.type != SVI_ARRAY || array.length != items || end - p->at <= SVI_CHECK_SIZE)
-        return fail_damaged(p, "it is not a section");
+        return fail_damaged(p, "a section is invalid");
     for (uint32_t i = 0; i < items; i++)
         at = svi_item_read(at, &item[i]);
     const uint8_t *check = end - SVI_CHECK_SIZE;
     uint64_t sum = XXH3_64bits_withSeed(p->at, (size_t)(check - p->at), p->check);
     if (!svi_check_is(check, sum))
-        return fail_damaged(p, "the check of the section is wrong");
+        return fail_damaged(p, "the checksum of the section is wrong");
     p->check = sum;
     p->next = end;
     return SVS_OK;
@@ -410,7 +410,7 @@ static svs_code parse_section(struct parser *p, struct svi_checkpoint *c) {
     /* A right check only proves that the file is as it was written: types are not taken for granted. */
     if (item[0].type != SVI_STRING || item[0].length == 0 || item[0].length >= sizeof read.name ||
         memchr(item[0].body, '\0', item[0].length) || item[1].type != SVI_BOOL || item[2].type != SVI_BIN)
-        return fail_damaged(p, "the section has another form");
+        return fail_damaged(p, "the section has the wrong form");
     read.hashed = item[1].i != 0;
     memcpy(read.name, item[0].body, item[0].length);
     if (!(s = place_section(c, &read)))
@@ -426,11 +426,11 @@ static svs_code parse_end(struct parser *p, struct svi_checkpoint *c) {
     struct svi_item item[END_ITEMS];
     SVI_TRY(parse_object(p, item, END_ITEMS));
     if (!svi_item_is(&item[0], END) || item[1].type != SVI_BIN || item[1].length != sizeof c->hash)
-        return fail_damaged(p, "the end has another form");
+        return fail_damaged(p, "the end has the wrong form");
     /* The chained checks cover the bytes of the file; the hash covers the sections as they were assembled. */
     svi_checkpoint_hash(c);
     if (memcmp(c->hash, item[1].body, sizeof c->hash) != 0)
-        return fail_damaged(p, "the state has another hash");
+        return fail_damaged(p, "the hash of the state is wrong");
     p->at = p->next;
     return p->at == p->end ? SVS_OK : fail_damaged(p, "bytes follow the end");
 }
@@ -471,8 +471,8 @@ svs_code svi_checkpoint_read(const struct svi_state_dir *dir, uint64_t number, s
     char name[SVI_FILE_NAME];
     svs_code code = svi_read_buffer_open(&b, dir, svi_state_dir_name(name, SVI_CHECKPOINT, number), err);
     if (code == SVS_OK && b.size > SVI_CHECKPOINT_MAX)
-        code = svi_fail_file(err, SVS_DAMAGED, dir->path, name, "has %llu bytes: too many for a checkpoint",
-                             (unsigned long long)b.size);
+        code = svi_fail_file(err, SVS_DAMAGED, dir->path, name,
+                             "has %llu bytes, more than a checkpoint holds", (unsigned long long)b.size);
     if (code == SVS_OK && b.size > 0)
         code = svi_read_buffer_at(&b, 0, (size_t)b.size, &bytes, err);
     if (code == SVS_OK)
@@ -483,7 +483,7 @@ svs_code svi_checkpoint_read(const struct svi_state_dir *dir, uint64_t number, s
     if (code == SVS_OK && c->position.number != number) {
         empty_checkpoint(c);
         code = svi_fail_file(err, SVS_DAMAGED, dir->path, name,
-                             "holds the state after another number of records");
+                             "holds the state after a different number of records");
     }
     return code;
 }

@@ -116,7 +116,7 @@ static svs_code export_file_object(struct svi_export_reader *r, size_t largest, 
             return SVS_OK;
         }
         if (code != SVS_TRUNCATED || left > largest)
-            return export_file_damaged(r, "it is no piece of a state", err);
+            return export_file_damaged(r, "a piece of the state is invalid", err);
         if (r->ended)
             return export_file_damaged(r, "it ends too early", err);
         SVI_TRY(export_file_fill(r, err));
@@ -128,14 +128,14 @@ svs_code svi_export_reader_begin(struct svi_export_reader *r, svs_error *err) {
     const uint8_t *end;
     SVI_TRY(export_file_fill(r, err));
     if (r->buffer.size == 0)
-        return svi_fail(err, SVS_EMPTY, "there is no state to import: `state export` writes one");
+        return svi_fail(err, SVS_EMPTY, "standard input is empty: give a state that `state export` wrote");
     const svs_code code = export_file_object(r, HEADER_MAX, &end, err);
     if (code != SVS_OK && code != SVS_DAMAGED)
         return code;
     if (code != SVS_OK ||
         !svi_header_open(&h, r->buffer.data, (size_t)(end - r->buffer.data), NULL, 0, NULL) ||
         strcmp(h.format, FORMAT) != 0)
-        return svi_fail(err, SVS_DAMAGED, "this is no state as `state export` writes it");
+        return svi_fail(err, SVS_DAMAGED, "this is not a state that `state export` wrote");
     switch (svi_header_check(&h, FORMAT, 0, &r->check)) {
     case SVI_HEADER_SOUND:
         r->at = h.size;
@@ -143,7 +143,7 @@ svs_code svi_export_reader_begin(struct svi_export_reader *r, svs_error *err) {
     case SVI_HEADER_LAYOUT:
         return svi_fail_layout(err, NULL, NAME, h.v);
     default:
-        return export_file_damaged(r, "the check of the header is wrong", err);
+        return export_file_damaged(r, "the checksum of the header is wrong", err);
     }
 }
 
@@ -160,11 +160,11 @@ svs_code svi_export_reader_next(struct svi_export_reader *r, struct svi_export_p
     SVI_TRY(export_file_object(r, OBJECT_MAX, &end, err));
     const uint8_t *begin = r->buffer.data + r->at, *at = svi_item_read(begin, &array);
     if (array.type != SVI_ARRAY || array.length != ITEMS || end - begin <= SVI_CHECK_SIZE)
-        return export_file_damaged(r, "it is no piece of a state", err);
+        return export_file_damaged(r, "a piece of the state is invalid", err);
     const uint8_t *check = end - SVI_CHECK_SIZE;
     const uint64_t sum = XXH3_64bits_withSeed(begin, (size_t)(check - begin), r->check);
     if (!svi_check_is(check, sum))
-        return export_file_damaged(r, "the check of a piece is wrong", err);
+        return export_file_damaged(r, "the checksum of a piece is wrong", err);
     for (int i = 0; i < ITEMS; i++)
         at = svi_item_read(at, &item[i]);
     *piece =
@@ -173,7 +173,7 @@ svs_code svi_export_reader_next(struct svi_export_reader *r, struct svi_export_p
     if ((!piece->end && !piece->keys && !svi_item_is(&item[0], CHECKPOINT)) || item[1].type != SVI_INT ||
         item[1].i < 0 || item[2].type != SVI_BIN || (piece->end ? item[2].length > 0 : item[2].length == 0) ||
         (piece->end && (uint64_t)item[1].i != r->pieces))
-        return export_file_damaged(r, "the piece has another form", err);
+        return export_file_damaged(r, "a piece has the wrong form", err);
     piece->number = (uint64_t)item[1].i;
     piece->body = item[2].body;
     piece->size = item[2].length;

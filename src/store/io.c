@@ -139,7 +139,7 @@ void svi_disk_bytes(int fd, int64_t *free, int64_t *size) {
 
 svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64_t wanted, int error) {
     if (no_descriptor(error))
-        return svi_fail_file(err, SVS_DISK_FULL, dir, name, "cannot be opened for now: %s; raise that limit",
+        return svi_fail_file(err, SVS_DISK_FULL, dir, name, "cannot be opened: %s; raise that limit",
                              svi_errno_text(error));
     char left[40] = "";
     const bool limit = error == EFBIG;
@@ -149,9 +149,10 @@ svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64
         free = svi_free_bytes(dir);
     if (free >= 0)
         snprintf(left, sizeof left, ", %lld are free", (long long)free);
-    return svi_fail_file(err, SVS_DISK_FULL, dir, name, "has no room for %llu bytes%s: %s; %s",
+    return svi_fail_file(err, SVS_DISK_FULL, dir, name, "cannot grow by %llu bytes%s: %s; %s",
                          (unsigned long long)wanted, left, svi_errno_text(error),
-                         limit ? "raise ulimit -f, or set a smaller journal.segment" : "make room there");
+                         limit ? "raise ulimit -f, or set a smaller journal.segment"
+                               : "free some space there");
 }
 
 svs_code svi_fail_write(svs_error *err, const char *dir, const char *name, uint64_t wanted, const char *what,

@@ -30,7 +30,7 @@
 #include "store/io.h"
 #include "svmstream/svmstream.h"
 
-#define RECOVER "the disk's content is unknown now: end the process, the next start recovers"
+#define RECOVER "the content of the disk is unknown: restart the process, which recovers it"
 
 struct svi_journal {
     const struct svi_state_dir *dir;
@@ -77,10 +77,9 @@ static svs_code check_there(svi_journal *j, svs_error *err) {
     if (fstat(j->fd, &s) != 0 || s.st_nlink > 0)
         return SVS_OK;
     svi_state_dir_name(name, SVI_JOURNAL, j->written.segment);
-    j->dead =
-        svi_fail_file(&j->cause, SVS_IO, j->dir->path, name,
-                      "was removed while it was being written: nothing is kept any more; end the process, "
-                      "and restore the directory from a copy or use another one");
+    j->dead = svi_fail_file(&j->cause, SVS_IO, j->dir->path, name,
+                            "was removed while in use, and no input is kept any more: end the process, and "
+                            "restore the directory from a copy or use another one");
     return journal_dead(j, err);
 }
 
@@ -206,7 +205,7 @@ svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *pa
     if (j->dead != SVS_OK)
         return journal_dead(j, err);
     if (kind < 0 || kind > 127)
-        return svi_fail(err, SVS_INVALID, "a journal has no records of kind %d", kind);
+        return svi_fail(err, SVS_INVALID, "a journal cannot hold records of kind %d", kind);
     if (size > SVI_PAYLOAD_MAX)
         return svi_fail(err, SVS_TOO_LARGE, "a record of %zu bytes is too large for a journal", size);
     /* Reserved for header and record before anything changes: what follows cannot fail halfway. */
@@ -296,7 +295,7 @@ static svs_code undo_write(svi_journal *j, size_t wanted, int error, svs_error *
         return journal_die(j, name, "written", error, err);
     int truncated = svi_truncate(j->fd, j->written.offset);
     if (truncated)
-        return journal_die(j, name, "cut back", truncated, err);
+        return journal_die(j, name, "truncated", truncated, err);
     svi_journal_abort(j);
     return svi_fail_full(err, j->dir->path, name, wanted, error);
 }

@@ -289,7 +289,7 @@ static bool segment_follows(svi_journal_reader *r, uint64_t number) {
         snprintf(what, sizeof what, "the records %" PRIu64 " to %" PRIu64 " before it are missing",
                  r->here.number, number - 1);
     else
-        snprintf(what, sizeof what, "it begins before record %" PRIu64 ", which comes next", r->here.number);
+        snprintf(what, sizeof what, "it begins before record %" PRIu64 ", the next one", r->here.number);
     if (!skip_damage(r, 0, what))
         return false;
     if (number < r->here.number) {
@@ -307,9 +307,9 @@ static void claim_segment(svi_journal_reader *r, const struct svi_segment_header
     uint64_t number = r->numbers[r->at], epoch = r->options.epoch ? r->options.epoch : r->found.epoch;
     char what[80];
     if (h->first != number)
-        snprintf(what, sizeof what, "its header is that of segment %" PRIu64, h->first);
+        snprintf(what, sizeof what, "its header names segment %" PRIu64, h->first);
     else
-        snprintf(what, sizeof what, "it is of epoch %" PRIu64 ", not %" PRIu64, h->epoch, epoch);
+        snprintf(what, sizeof what, "its epoch is %" PRIu64 ", not %" PRIu64, h->epoch, epoch);
     if (h->first != number || (epoch && h->epoch != epoch)) {
         if (skip_damage(r, 0, what))
             leave_segment(r, r->buffer.size);
@@ -318,7 +318,7 @@ static void claim_segment(svi_journal_reader *r, const struct svi_segment_header
     /* Same epoch and number, another history: a segment copied from another state with the same settings.
      * After a loss (`chained` false) the chain cannot be compared. */
     if (r->chained && h->chain != r->here.chain &&
-        !skip_damage(r, 0, "it does not continue what is before it"))
+        !skip_damage(r, 0, "it does not continue the segment before it"))
         return;
     r->found.epoch = h->epoch;
     r->here = (struct svi_position){number, number, h->size, h->check, h->secret};
@@ -344,7 +344,7 @@ static void bad_header(svi_journal_reader *r, const struct svi_segment_header *h
     }
     if (may_be_torn(r) && !s.sound && !exhausted)
         cut_tail(r);
-    else if (skip_damage(r, 0, "the check of its header is wrong")) {
+    else if (skip_damage(r, 0, "the checksum of its header is wrong")) {
         r->open = true;
         resume_at(r, &s);
     }
@@ -405,7 +405,7 @@ static void large_record(svi_journal_reader *r, const struct svi_record *record)
         return;
     svi_fail_file(&r->error, SVS_TOO_LARGE, r->path, r->buffer.name,
                   "has a record of %zu bytes at byte %" PRIu64
-                  ", more than the %zu that are accepted now: raise the limit again",
+                  ", more than the current limit of %zu: raise it again",
                   record->size, r->here.offset, r->options.largest);
     r->state = READER_FAILED;
 }
@@ -453,7 +453,7 @@ static void bad_record(svi_journal_reader *r) {
         cut_tail(r);
         return;
     }
-    snprintf(what, sizeof what, "the check of record %" PRIu64 " is wrong", r->here.number);
+    snprintf(what, sizeof what, "the checksum of record %" PRIu64 " is wrong", r->here.number);
     if (skip_damage(r, r->here.offset, what))
         resume_at(r, &s);
 }
@@ -528,7 +528,7 @@ static void begin_inside(svi_journal_reader *r) {
         claim_segment(r, &h);
         if (r->open && h.secret != from.secret) {
             r->open = false;
-            if (skip_damage(r, 0, "it is not the segment that the checkpoint continues"))
+            if (skip_damage(r, 0, "it is not the segment at which the checkpoint continues"))
                 leave_segment(r, r->buffer.size);
         }
         r->here = from;
@@ -553,7 +553,7 @@ static void begin_at_offset(svi_journal_reader *r) {
          * older copy. It is damage if nothing follows; if a segment follows, an earlier start has accepted
          * this loss, and segment_follows checks that the next one continues the checkpoint. */
         r->found.end = after_checkpoint(r);
-        snprintf(what, sizeof what, "it ends there, and a checkpoint continues it at byte %" PRIu64,
+        snprintf(what, sizeof what, "it ends there, but a checkpoint continues at byte %" PRIu64,
                  r->from.offset);
         if (reader_at_last(r))
             (void)skip_damage(r, r->buffer.size, what);

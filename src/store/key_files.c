@@ -58,7 +58,7 @@ svi_key_files *svi_key_files_new(const struct svi_state_dir *dir, svs_error *err
     if (f->dir.path)
         memcpy(f->dir.path, dir->path, length);
     if (f->dir.fd < 0 || !f->dir.path) {
-        svi_fail(err, f->dir.fd < 0 ? SVS_IO : SVS_NO_MEMORY, "the folder of keys cannot be opened");
+        svi_fail(err, f->dir.fd < 0 ? SVS_IO : SVS_NO_MEMORY, "cannot open the folder of keys");
         svi_key_files_free(&f);
     }
     return f;
@@ -110,8 +110,9 @@ static svs_code file_open(svi_key_files *f, struct key_file *k, svs_error *err) 
         return SVS_IO;
     /* Longer is normal: records that were appended after the checkpoint do not count. */
     if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size < k->length)
-        return svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "has %llu bytes, and the checkpoint %llu",
-                             (unsigned long long)s.st_size, (unsigned long long)k->length);
+        return svi_fail_file(err, SVS_DAMAGED, f->dir.path, name,
+                             "has %llu bytes, but the checkpoint needs %llu", (unsigned long long)s.st_size,
+                             (unsigned long long)k->length);
     return SVS_OK;
 }
 
@@ -122,7 +123,7 @@ void svi_key_files_archive(struct svi_archive *a, svi_key_files *f) {
         char key[SVI_KEY_MAX];
         struct key_file *k = svi_archive_loading(a) ? files_add(f) : &f->file[i];
         if (!k) {
-            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the files of keys");
+            svi_archive_fail(a, SVS_NO_MEMORY, "out of memory for the key files");
             return;
         }
         int64_t number = k->number, length = (int64_t)k->length;
@@ -134,7 +135,7 @@ void svi_key_files_archive(struct svi_archive *a, svi_key_files *f) {
         *k = (struct key_file){.number = (uint32_t)number, .fd = -1, .length = (uint64_t)length};
         f->bytes += k->length;
         if (!svi_archive_ok(a) ||
-            !svi_archive_check(a, i == 0 || k->number > k[-1].number, "the files of keys have another order"))
+            !svi_archive_check(a, i == 0 || k->number > k[-1].number, "the key files are out of order"))
             return;
         file_open(f, k, a->err);
     }
@@ -255,7 +256,7 @@ svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, st
     const struct key_file *k = files_find(f, at->file);
     size_t length;
     if (!k || at->offset + at->size > k->length)
-        return svi_fail(err, SVS_IO, "the state of a key is not where it should be");
+        return svi_fail(err, SVS_IO, "the state of a key is at the wrong position");
     buffer->size = 0;
     if (svi_bytes_reserve(buffer, at->size) != SVS_OK)
         return svi_fail_memory(err, "the record of a key");
@@ -291,7 +292,7 @@ static svs_code files_begin(svi_key_files *f, svs_error *err) {
         return code;
     struct key_file *k = files_add(f);
     if (!k)
-        return svi_fail(err, SVS_NO_MEMORY, "there are too many files of keys");
+        return svi_fail(err, SVS_NO_MEMORY, "there are too many key files");
     *k = (struct key_file){.number = (uint32_t)last + 1};
     svi_state_dir_name(name, SVI_KEYS, k->number);
     k->fd = openat(f->dir.fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -27,7 +27,7 @@ static void record_archive_figures(struct svi_archive *a, struct svi_key_figures
     svi_archive_int(a, "open", &open, 0, INT32_MAX);
     svi_archive_double(a, "deadline", &f->deadline);
     svi_archive_double(a, "quiet", &f->quiet);
-    svi_archive_check(a, !isnan(f->deadline) && !isnan(f->quiet), "a time is not valid");
+    svi_archive_check(a, !isnan(f->deadline) && !isnan(f->quiet), "a time is not a number");
     svi_archive_double(a, "found", &f->finds.found);
     svi_archive_double(a, "found in days", &f->finds.days);
     svi_archive_int64(a, "finds", &f->finds.count, 0, INT64_MAX / 4);
@@ -107,7 +107,7 @@ svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_r
     const size_t body = *length - CHECK_SIZE;
     memcpy(&check, bytes + body, sizeof check);
     if (le64toh(check) != XXH3_64bits(bytes, body))
-        return svi_fail(err, SVS_DAMAGED, "the check of the record of a key is wrong");
+        return svi_fail(err, SVS_DAMAGED, "the checksum of the record of a key is wrong");
     *r = (struct svi_key_record){0};
     svi_packed_in_begin(&in, bytes + LENGTH_SIZE, body - LENGTH_SIZE, "key", err);
     record_archive(&in.archive, r);

@@ -160,13 +160,13 @@ static svs_code fail_locked(struct svi_state_dir *dir, svs_error *err) {
     if (process > 0)
         snprintf(owner, sizeof owner, "process %ld", process);
     return svi_fail_file(err, SVS_IO, dir->path, "",
-                         "is in use by %s: end it first, or use another directory", owner);
+                         "is in use by %s: end that process, or use another directory", owner);
 }
 
 /* Reports a failed call with what the user can do about it. */
 static svs_code fail_open(struct svi_state_dir *dir, const char *name, const char *what, bool write,
                           int error, svs_error *err) {
-    const char *advice = error == ENOENT && write ? ": its parent directory does not exist"
+    const char *advice = error == ENOENT && write ? ": its parent directory does not exist: create it"
                          : error == ENOENT        ? ": name the directory of a kept state"
                          : error == ENOTDIR       ? ": name a directory"
                          : error == EACCES ? ": run as the user that owns the state, or give this user access"
@@ -348,7 +348,7 @@ svs_code svi_state_dir_hold(const struct svi_state_dir *dir, const char *name, i
     /* The lock first, then the name: if both succeed, the file was not being shrunk and cannot be from now
      * on. In the other order it could be renamed and shrunk in between. File systems without locks pass. */
     if ((flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) || faccessat(dir->fd, name, F_OK, 0) != 0)
-        return svi_fail_file(err, SVS_IO, dir->path, name, "is just being removed by another process");
+        return svi_fail_file(err, SVS_IO, dir->path, name, "is being removed by another process: try again");
     return fstat(fd, s) == 0 ? SVS_OK : svi_fail_io(err, dir->path, name, "read", errno);
 }
 

@@ -39,7 +39,7 @@ for word in --version -V version; do
 done
 expect 0 out '^svmstream [0-9]' 'COMMAND --version' -- config --version
 expect 2 err "unknown command 'confg', the nearest known one is 'config'" 'a misspelt command' -- confg
-expect 2 err 'follow the command' 'an option before the command' -- --window 5 config
+expect 2 err 'write options after the command' 'an option before the command' -- --window 5 config
 expect 0 out 'Usage: svmstream config' 'help COMMAND' -- help config
 expect 2 err "unknown command or topic 'bogus'" 'help for an unknown topic' -- help bogus
 expect 2 err "unknown command or topic 'pandas'; it stands in the pages .*input.*python" 'help for a word far from all: its pages' -- help pandas
@@ -51,7 +51,7 @@ for command in run feed watch eval model ctl config; do
     expect 2 err "svmstream $command: unknown option --bogus, the nearest" "$command --bogus" -- $command --bogus
     expect 2 err "unknown option --windw, the nearest known one is --" "$command --windw 5" -- $command --windw 5
 done
-expect 2 err 'unknown option --durable: it is one of `svmstream feed`' "an option of another command" -- run --durable
+expect 2 err 'unknown option --durable: it belongs to `svmstream feed`' "an option of another command" -- run --durable
 expect 0 err '' 'help says nothing on stderr' -- config --help
 awk 'length > 110 { exit 1 }' "$folder/out"
 result $? 'help is at most 110 columns wide'
@@ -67,21 +67,21 @@ expect 2 err "unexpected argument 'more'" 'config with too many words' -- config
 expect 0 out '^window: 1000$' 'config default' -- config default
 expect 0 out '^method: auto$' 'config default: method auto' -- config default
 expect 0 out '^method: alsvm$' 'a window without a method: alsvm' -- config show --window 1000
-expect 1 err 'window is not used by method auto' 'a window with method auto: refused' -- config check --method auto --window 500
-expect 1 err 'C is not used by method auto' 'C with method auto: refused' -- config check --method auto --C 2
+expect 1 err 'method auto does not use window' 'a window with method auto: refused' -- config check --method auto --window 500
+expect 1 err 'method auto does not use C' 'C with method auto: refused' -- config check --method auto --C 2
 printf 'a,label\n1,0\n2,1\n3,0\n4,1\n' >"$folder/few.csv"
 echo 'window: 500' >"$folder/window.yaml"
-expect 0 err '^method alsvm, since auto does not use window ' 'a window without a method: one line says what it means' -- eval --window 500 "$folder/few.csv"
-expect 0 err '^method alsvm, since auto does not use window ' 'a window in a file: the same' -- eval --config "$folder/window.yaml" "$folder/few.csv"
+expect 0 err '^method alsvm: method auto does not use window ' 'a window without a method: one line says what it means' -- eval --window 500 "$folder/few.csv"
+expect 0 err '^method alsvm: method auto does not use window ' 'a window in a file: the same' -- eval --config "$folder/window.yaml" "$folder/few.csv"
 expect 0 err '' 'a window without a method, quiet: nothing is said' -- eval -q --window 500 "$folder/few.csv"
 expect 0 out '^method: alsvm$' 'a window in a file: alsvm' -- config show --config "$folder/window.yaml"
-expect 2 err 'prints the defaults, whatever is given' 'config default takes no flags' -- config default --window 5
+expect 2 err 'prints the defaults and takes no settings' 'config default takes no flags' -- config default --window 5
 expect 2 err 'nearest known one is --window$' 'the nearest flag of the command' -- run --windw 5
-expect 2 err '^svmstream train: --window does nothing for .svmstream train.: leave it out' 'a flag without use for the command' -- \
+expect 2 err '^svmstream train: --window has no effect on .svmstream train.: leave it out' 'a flag without use for the command' -- \
     train --window 5 x.csv
 expect 0 out '^window: 5$' 'config show takes flags over' -- config show --window=5
 expect 0 out '^window: 5$' 'show is what config does by itself' -- config --window=5
-expect 0 out '^# Memory' 'config show predicts memory' -- config show
+expect 0 out '^# Maximum memory' 'config show predicts memory' -- config show
 expect 0 out '^# *3 features' 'for the features that are named' -- config show --features a,b,c
 expect 0 out '^# These settings contradict' 'config show tells contradictions' -- config show --method falsvm --task regress
 expect 0 out '^ok$' 'config check' -- config check

@@ -249,10 +249,10 @@ static void test_wrong_names(void **state) {
     snprintf(to, sizeof to, "%s/checkpoint-%016x", k.path, 78);
     assert_int_equal(rename(from, to), 0);
     assert_int_equal(svi_checkpoint_read(&k.folder, 78, &d, &e), SVS_DAMAGED);
-    assert_non_null(strstr(e.text, "another number"));
+    assert_non_null(strstr(e.text, "a different number"));
     assert_int_equal(truncate(to, (off_t)SVI_CHECKPOINT_MAX + 1), 0); /* a hole */
     assert_int_equal(svi_checkpoint_read(&k.folder, 78, &d, &e), SVS_DAMAGED);
-    assert_non_null(strstr(e.text, "too many"));
+    assert_non_null(strstr(e.text, "more than a checkpoint holds"));
     svi_checkpoint_clear(&c);
     svi_checkpoint_clear(&d);
 }
@@ -368,7 +368,7 @@ static void test_forged_headers(void **state) {
                  "a name that is longer than any stream's name could ever become, even today", NULL);
     assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
     svi_bytes_append(&f.bytes, "\xc0", 1);
-    assert_forgery(&f, SVS_DAMAGED, "no header");
+    assert_forgery(&f, SVS_DAMAGED, "the header is missing");
 }
 
 static void test_forged_sections(void **state) {
@@ -404,13 +404,13 @@ static void test_forged_sections(void **state) {
     assert_forgery(&f, SVS_DAMAGED, "too early");
     forge_header(&f, SVI_STATE_LAYOUT, 0, "", NULL);
     forge_end(&f, "ends", 16, true);
-    assert_forgery(&f, SVS_DAMAGED, "the end has another form");
+    assert_forgery(&f, SVS_DAMAGED, "the end has the wrong form");
     forge_header(&f, SVI_STATE_LAYOUT, 0, "", NULL);
     forge_end(&f, "end", 15, true);
-    assert_forgery(&f, SVS_DAMAGED, "the end has another form");
+    assert_forgery(&f, SVS_DAMAGED, "the end has the wrong form");
     forge_header(&f, SVI_STATE_LAYOUT, 0, "", NULL);
     forge_end(&f, "end", 16, false);
-    assert_forgery(&f, SVS_DAMAGED, "another hash");
+    assert_forgery(&f, SVS_DAMAGED, "the hash of the state is wrong");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -218,7 +218,7 @@ static void test_score(void **unused) {
     refused(&f, "{'op': 'score', 'sample': {'y': 1}}", SVS_MISSING_X, "x");
     refused(&f, "{'op': 'score', 'sample': {'x': [1, 2]}}", SVS_WRONG_KIND, "");
     refused(&f, "{'op': 'score', 'sample': {'x': {'temp': null}}}", SVS_MISSING_VALUE, "missing");
-    refused(&f, "{'op': 'score', 'x': {'temp': 1}, 'sample': {'x': {'temp': 1}}}", SVS_INVALID, "both");
+    refused(&f, "{'op': 'score', 'x': {'temp': 1}, 'sample': {'x': {'temp': 1}}}", SVS_INVALID, "x or sample");
     refused(&f, "{'op': 'score', 'columns': ['temp', 'wind']}", SVS_MISSING_X, "x");
     refused(&f, "{'op': 'score', 'x': {'temp': 1}, 'missing': 'never'}", SVS_WRONG_TYPE, "missing");
     refused(&f, "{'op': 'score', 'x': {'temp': 1}, 'key': 'a'}", SVS_BAD_KEY, "--key");
@@ -522,7 +522,7 @@ static void test_config_is_set(void **unused) {
     assert_int_equal(f.count[SVI_TOPIC_MODEL], models + 10);
     assert_int_equal(f.count[SVI_TOPIC_SCORE], scores);
     refused(&f, "{'op': 'config', 'set': {'publish.every': 5, 'seed': 2}}", SVS_SETTING,
-            "seed cannot be changed");
+            "seed is fixed for the lifetime");
     refused(&f, "{'op': 'config', 'set': {'publish.every': -5}}", SVS_SETTING, "out of range");
     refused(&f, "{'op': 'config', 'set': {'alert.p': 0.5, 'alert.clear': 0.1}}", SVS_SETTING, "alert.clear");
     refused(&f, "{'op': 'config', 'set': {'alert.pp': 0.5}}", SVS_SETTING, "alert.p");
@@ -861,7 +861,7 @@ static void test_keys_are_listed(void **unused) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char request[100];
         snprintf(request, sizeof request, "{'op': 'keys', %s}", bad[i]);
-        refused(&f, request, SVS_WRONG_TYPE, "is");
+        refused(&f, request, SVS_WRONG_TYPE, "must be");
     }
     speaker_close(&f);
 }

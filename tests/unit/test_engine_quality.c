@@ -242,7 +242,7 @@ static void test_verdicts(void **unused) {
     for (int i = 0; i < 600; i++) { /* nothing tells the few fails */
         say(&f, "{'x': [%d], 'y': '%s'}", i % 2, i % 50 == 49 ? "fail" : "ok");
     }
-    assert_non_null(strstr(verdict_of(&f), " is no better than always saying ok (0.980)\n"));
+    assert_non_null(strstr(verdict_of(&f), " is no better than always predicting ok (0.980)\n"));
     assert_non_null(
         strstr(verdict_of(&f), "class fail: none of 12 found: see --class.weight and --decision.cost\n"));
     speaker_close(&f);
@@ -269,7 +269,7 @@ static void test_verdicts(void **unused) {
             const double a = uniform();
             say(&f, "{'x': [%.17g], 'y': %.17g}", a, noise ? uniform() : 9 * a + uniform());
         }
-        assert_int_equal(strstr(verdict_of(&f), "always saying the mean so far") != NULL, noise);
+        assert_int_equal(strstr(verdict_of(&f), "always predicting the mean so far") != NULL, noise);
         assert_null(strstr(verdict_of(&f), "same as before")); /* noise has no memory */
         speaker_close(&f);
     }

@@ -211,15 +211,15 @@ static void wrong_texts_are_refused(void **state) {
     refuse("limits", "temp", "limits: 'temp' has no column before a ':'");
     refuse("limits", "temp:0", "has no '..' between its limits");
     refuse("limits", "temp:..", "has no limit on either side of '..'");
-    refuse("limits", "temp:0..x", "has a limit that is no number");
-    refuse("limits", "temp:0..1e300", "has a limit that is no number of at most 1e100");
+    refuse("limits", "temp:0..x", "has a limit that is not a number");
+    refuse("limits", "temp:0..1e300", "has a limit that is not a number of at most 1e100");
     refuse("limits", "temp:9..1", "has a lower limit above its upper one");
     refuse("limits", "temp:0..1,temp:0..2", "is the second entry of its column");
     refuse("limits", "temp:0..1,", "has no column");
-    refuse("limits", "tmep:0..1", "names none of the columns of features (temp,flow)");
+    refuse("limits", "tmep:0..1", "does not name a column of features (temp,flow)");
     refuse("alert.rules", "beyond,stick", "alert.rules: 'stick' is no rule (none, or some of");
-    refuse("alert.rules", "", "is no rule");
-    refuse("alert.absent", "0", "alert.absent: '0' is no time");
+    refuse("alert.rules", "", "is not a rule");
+    refuse("alert.absent", "0", "alert.absent: '0' is not a time");
     refuse("alert.absent", "soon", "alert.absent: 'soon' is no time (none, auto, or seconds");
 }
 

@@ -120,7 +120,7 @@ static void test_damage(void **state) {
     assert_int_equal(read_all(more, total + two, &bodies, &held, &err), SVS_DAMAGED);
     memcpy(more + head, second, total - head - one);
     assert_int_equal(read_all(more, total - one, &bodies, &held, &err), SVS_DAMAGED);
-    assert_non_null(strstr(err.text, "check of a piece"));
+    assert_non_null(strstr(err.text, "checksum of a piece"));
     free(more);
     free(bytes);
 }
@@ -162,17 +162,17 @@ static void refused(const int64_t *keys, int checkpoints, const char *text) {
 static void test_no_state(void **state) {
     (void)state;
     refused((const int64_t[]){-1}, 0, "is damaged");
-    refused((const int64_t[]){-1}, 1, "there is no header");
+    refused((const int64_t[]){-1}, 1, "the header is missing");
     refused((const int64_t[]){-1}, 2, "two checkpoints");
-    refused((const int64_t[]){1, 2, -1}, 1, "there is no header");
-    refused((const int64_t[]){2, 1, -1}, 1, "another order");
-    refused((const int64_t[]){0, -1}, 1, "another order");
-    refused((const int64_t[]){INT64_C(1) << 32, -1}, 1, "another order");
+    refused((const int64_t[]){1, 2, -1}, 1, "the header is missing");
+    refused((const int64_t[]){2, 1, -1}, 1, "out of order");
+    refused((const int64_t[]){0, -1}, 1, "out of order");
+    refused((const int64_t[]){INT64_C(1) << 32, -1}, 1, "out of order");
     int64_t many[SVI_KEY_FILES_MAX + 2];
     for (int i = 0; i <= SVI_KEY_FILES_MAX; i++)
         many[i] = i + 1;
     many[SVI_KEY_FILES_MAX + 1] = -1;
-    refused(many, 1, "too many files of keys");
+    refused(many, 1, "too many key files");
 }
 
 int main(void) {

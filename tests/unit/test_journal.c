@@ -451,7 +451,7 @@ static void test_removed_meanwhile(void **state) {
             assert_int_equal(svi_journal_sync(j, &e), SVS_IO);
         if (i == 2)
             assert_int_equal(svi_journal_sync_begin(j, &s, &e), SVS_IO);
-        assert_non_null(strstr(e.text, "journal-0000000000000000 was removed while it was being written"));
+        assert_non_null(strstr(e.text, "journal-0000000000000000 was removed while in use"));
         assert_int_equal(svi_journal_durable(j), 3);
         assert_int_equal(svi_journal_append(j, 1, 0, "x", 1, &e), SVS_IO);
         svi_journal_free(&j);

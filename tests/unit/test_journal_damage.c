@@ -427,7 +427,7 @@ static void test_too_large(void **state) {
         assert_true(record.size <= 40);
     assert_int_equal(how, SVI_JOURNAL_FAIL);
     assert_int_equal(e.code, SVS_TOO_LARGE);
-    assert_non_null(strstr(e.text, "raise the limit"));
+    assert_non_null(strstr(e.text, "raise it again"));
     svi_journal_reader_free(&r);
     everything_read(&all, &k, NULL, false, NULL);
     assert_prefix(&all, small.end);

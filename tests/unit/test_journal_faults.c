@@ -265,7 +265,7 @@ static void test_write_fails(void **state) {
     kept_append(j, 3, 10);
     close_file("journal-0000000000000000");
     assert_int_equal(svi_journal_commit(j, &e), SVS_IO);
-    assert_non_null(strstr(e.text, "end the process"));
+    assert_non_null(strstr(e.text, "restart the process"));
     assert_dead(j, "cannot be written");
     assert_int_equal(svi_journal_durable(j), 3);
     svi_journal_free(&j);

@@ -565,7 +565,7 @@ static void test_authenticator(void **state) {
 
     unlink("live.allow"); /* nobody */
     assert_true(refresh(auth, &trouble));
-    assert_non_null(strstr(trouble.text, "gone"));
+    assert_non_null(strstr(trouble.text, "does not exist"));
     assert_false(admits(auth, "ctl", b) || svi_authenticator_allows(auth, SVI_ROLE_CONTROL, b));
     svi_authenticator_free(&auth);
     assert_null(auth);

@@ -588,7 +588,7 @@ static void records_of_a_later_version(void **state) {
     assert_begins(l, false);
     const struct svi_record r = {.number = 1, .kind = SVI_RECORD_KINDS, .payload = (const uint8_t *)""};
     assert_int_equal(svi_record_apply(&l->stream, &l->s, &r, NULL, &l->error), SVS_UNAVAILABLE);
-    assert_non_null(strstr(l->error.text, "a later one wrote it"));
+    assert_non_null(strstr(l->error.text, "the later version that wrote it"));
     end(l);
 }
 

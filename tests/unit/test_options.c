@@ -147,7 +147,7 @@ static void test_key_alone(void **state) {
     is_ok(PARSE(&p, &sample, "--key", "machine", "x"));
     assert_string_equal(p.a.settings.key, "machine");
     says(PARSE(&p, &sample, "--key", "x"), "missing argument: FILE");
-    says(PARSE(&p, &sample, "--key", "x"), "--key took x as the name of a column");
+    says(PARSE(&p, &sample, "--key", "x"), "--key took 'x' as the name of a column");
 }
 
 /* Of each command: a setting is a flag if its help lists it, else it does nothing there and is refused; in a
@@ -166,12 +166,12 @@ static void test_useless_flags(void **state) {
             const char *first = (*c)->verbs ? (*c)->verbs->name : "x";
             snprintf(flag, sizeof flag, "--%s=%s", svi_settings_table[i].key, svi_settings_table[i].value);
             PARSE(&p, *c, flag, first, "x", "x");
-            const bool refused = p.code == SVS_SETTING && strstr(p.err.text, " does nothing for `svmstream ");
+            const bool refused = p.code == SVS_SETTING && strstr(p.err.text, " has no effect on `svmstream ");
             if (refused == cli_lists(*c, &svi_settings_table[i]))
                 fail_msg("%s %s: %s", (*c)->name, flag, p.err.text);
         }
     struct parsed p;
-    says(PARSE(&p, cli_find(commands, "train"), "--features", "a", "x"), "--features does nothing");
+    says(PARSE(&p, cli_find(commands, "train"), "--features", "a", "x"), "--features has no effect");
 }
 
 /* LIBLINEAR's spellings. */

@@ -714,7 +714,7 @@ static void test_another_producer(void **unused) {
     put(&b, 1);
     settle_down(&b); /* an answer for numbers that were never sent */
     assert_string_equal(b.code, "missing_source");
-    assert_non_null(strstr(b.reason, "another producer"));
+    assert_non_null(strstr(b.reason, "no other producer"));
     assert_true(b.told[SVS_OUTBOX_LATER] == 1 && status(&b).acked == 6 && b.r.next == 31 && b.r.last == 5);
     end(&b);
 }

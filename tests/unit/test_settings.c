@@ -308,9 +308,9 @@ static void test_contradictions(void **state) {
     (void)state;
     CONTRADICTS("falsvm", "task", {"method", "falsvm"}, {"task", "regress"});
     CONTRADICTS("window.seconds", "window is 0", {"window.seconds", "5"}, {"window", "0"});
-    CONTRADICTS("window is not used by method auto", "alsvm", {"method", "auto"}, {"window", "1000"});
-    CONTRADICTS("C is not used by method auto", "alsvm", {"C", "2"}, {"method", "auto"});
-    CONTRADICTS("serve is not used by method auto", "alsvm", {"method", "auto"}, {"serve", "refit"});
+    CONTRADICTS("method auto does not use window", "alsvm", {"method", "auto"}, {"window", "1000"});
+    CONTRADICTS("method auto does not use C", "alsvm", {"C", "2"}, {"method", "auto"});
+    CONTRADICTS("method auto does not use serve", "alsvm", {"method", "auto"}, {"serve", "refit"});
     CONTRADICTS("auto.budget", "method auto", {"method", "alsvm"}, {"auto.budget", "5"});
     CONTRADICTS("auto.budget", "method auto", {"window", "500"}, {"auto.budget", "5"});
     CONTRADICTS("serve linear", "method auto", {"method", "alsvm"}, {"serve", "linear"});
@@ -543,7 +543,7 @@ static void test_yaml_faults(void **state) {
         {"- window\n", {"test.yaml, line 1, column 1", "flat map", "key: value"}},
         {"window\n", {"test.yaml", "flat map", "key: value"}},
         {"? [a]\n: b\n", {"test.yaml", "flat map", "key: value"}},
-        {"window: 5\n---\nC: 2\n", {"line 2, column 1", "more than one document", "---"}},
+        {"window: 5\n---\nC: 2\n", {"line 2, column 1", "more than one YAML document", "---"}},
         {"window: \"5\nC: 2\n", {"line 3, column 1", "invalid YAML", "on line 1"}},
         {"\twindow: 5\n", {"line 1, column 1", "invalid YAML", "character"}},
         {"window: 5\nid: a\nlabel: b\xff\n", {"line 3, column 9", "invalid YAML", "UTF-8"}},

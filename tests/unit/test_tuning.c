@@ -130,7 +130,7 @@ static void tables_for_people(void **unused) {
                   "        0.25          0       0.25        0.5     0.0625   best\n"
                   "           1      0.125       1.25          0          0   now\n"
                   "           4       0.25       2.25       -0.5     0.0625\n"
-                  "500 samples, each left out once; 2 more are so heavy that they make their own scores\n"
+                  "500 samples, each left out once; 2 more were left out of this, as their weight determines their own score\n"
                   "C 0.25 is better than C 1 by more than twice the noise:\n"
                   "  svmstream ctl config C=0.25\n");
     t = a_tuning(true);
@@ -138,7 +138,7 @@ static void tables_for_people(void **unused) {
     write_map(&t, &bytes);
     assert_report(&bytes, "rmse");
     assert_report(&bytes, "        0.25        0.5       0.25 ");
-    assert_report(&bytes, "no more than twice the noise");
+    assert_report(&bytes, "less than twice the noise");
     t.best = 1;
     write_map(&t, &bytes);
     assert_report(&bytes, "no other C is better");

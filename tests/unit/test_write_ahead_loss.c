@@ -86,7 +86,7 @@ static void test_each_source_jumps_once(void **state) {
     assert_int_equal(seen(l), live - (lost_to - a));
     assert_true(seen(l) > whole);
     char text[160];
-    snprintf(text, sizeof text, "LOST: samples %d to %d of the source a, which goes on with %d\n", a,
+    snprintf(text, sizeof text, "LOST: samples %d to %d of the source a, which continues with %d\n", a,
              lost_to - 1, lost_to);
     if (!strstr(l->log, text))
         fail_msg("%s\nnot in\n%s", text, l->log);
@@ -120,8 +120,8 @@ static void test_once_for_each_loss(void **state) {
     assert_begins(l, true);
     assert_int_equal(next(l, "b"), 22);
     assert_int_equal(next(l, "a"), a + 1);
-    assert_non_null(strstr(l->log, "LOST: samples 0 to 9 of the source b, which goes on with 10\n"));
-    assert_non_null(strstr(l->log, "LOST: samples 11 to 19 of the source b, which goes on with 20\n"));
+    assert_non_null(strstr(l->log, "LOST: samples 0 to 9 of the source b, which continues with 10\n"));
+    assert_non_null(strstr(l->log, "LOST: samples 11 to 19 of the source b, which continues with 20\n"));
     assert_same_again(l, a + 1, 22);
 }
 
@@ -149,7 +149,7 @@ static void test_many_sources(void **state) {
     svi_free(numbers);
     assert_begins(l, true);
     int lines = 0;
-    for (const char *at = l->log; (at = strstr(at, "which goes on with")); at++)
+    for (const char *at = l->log; (at = strstr(at, "which continues with")); at++)
         lines++;
     assert_int_equal(lines, 10);
     assert_non_null(strstr(l->log, "in all, in "));

@@ -49,15 +49,14 @@ def _read(path: str, secret: bool) -> str:
         if not stat.S_ISREG(facts.st_mode):
             why = "not a regular file"
         elif facts.st_uid not in (os.geteuid(), 0) and os.geteuid() != 0:
-            why = "owned by another user"
+            why = "owned by another user: chown it, or run as that user"
         elif secret and facts.st_mode & 0o077:
-            why = ("this secret key is open to other users: chmod 600 it, and make a new key if "
-                   "somebody may have "
-                   "read it")
+            why = ("other users can read this secret key: chmod 600 it, and make a new key if "
+                   "somebody may have read it")
         elif not secret and facts.st_mode & 0o022:
-            why = "writable by other users: chmod go-w it"
+            why = "other users can write it: chmod go-w it"
         elif facts.st_size >= SIZE:
-            why = "too large for a file of this kind"
+            why = "too large for this kind of file"
         if why:
             raise errors.FileError("%s: %s" % (path, why))
         return os.read(fd, SIZE).decode("utf-8", "replace")
@@ -74,8 +73,7 @@ def _find(text: str, name: str) -> Optional[str]:
 def _refuse_published(where: str, *keys: str) -> None:
     if set(keys) & set(PUBLISHED):
         raise errors.InputError("%s: this key is printed in the manual of CURVE and protects "
-                                "nothing: make one with "
-                                "`svmstream curve new`" % where)
+                                "nothing: create one with `svmstream curve new`" % where)
 
 
 def _pair(path: str) -> "tuple[str, str]":
@@ -83,8 +81,8 @@ def _pair(path: str) -> "tuple[str, str]":
         text = _read(path, True)
     except errors.FileError:
         if path.endswith(".pub") and os.path.isfile(path):
-            raise errors.FileError("%s: this is the public key: the secret one is in the file "
-                                   "without .pub"
+            raise errors.FileError("%s: this is the public key: give the file without .pub, "
+                                   "which has the secret key"
                                    % path) from None
         raise
     public, secret = _find(text, "public-key"), _find(text, "secret-key")
@@ -93,8 +91,9 @@ def _pair(path: str) -> "tuple[str, str]":
                                 % path)
     _refuse_published(path, public, secret)
     if zmq.curve_public(secret.encode()) != public.encode():
-        raise errors.InputError("%s: the public key does not match the secret key: the file is "
-                                "damaged" % path)
+        raise errors.InputError("%s: the public key does not match the secret key, so the file is "
+                                "damaged: restore it from a copy, or create a key with "
+                                "`svmstream curve new`" % path)
     return public, secret
 
 
@@ -103,7 +102,7 @@ def _server(given: str) -> str:
     if os.path.exists(given):
         key = _find(_read(given, False), "public-key")
         if key is None:
-            raise errors.InputError("%s: no public key is in it, or it is damaged" % given)
+            raise errors.InputError("%s: it contains no public key or is damaged" % given)
         _refuse_published(given, key)
         return key
     decode: Any = z85.decode
@@ -125,16 +124,16 @@ def identity(curve: Union[None, bool, Path], server: Optional[Path]) -> Optional
     """
     if curve is None or curve is False or curve == "off":
         if server is not None:
-            raise errors.SettingError("curve_server is given, but curve is off: give the key file "
-                                      "of this end with "
-                                      "curve=FILE")
+            raise errors.SettingError("curve_server is set, but curve is off: give the key file "
+                                      "of this process with curve=FILE")
         return None
     if server is None:
-        raise errors.SettingError("curve needs the public key of the process to talk to: give "
-                                  "curve_server=KEY (there "
-                                  "`svmstream curve show` prints it)")
+        raise errors.SettingError("curve needs the public key of the server: give "
+                                  "curve_server=KEY (`svmstream curve show` on the server prints "
+                                  "it)")
     if not zmq.has("curve"):
-        raise errors.UnavailableError("this build of libzmq has no CURVE")
+        raise errors.UnavailableError("this libzmq has no CURVE: install one that is built with "
+                                      "libsodium")
     path = "svmstream.key" if curve is True or curve == "on" else os.fspath(curve)
     public, secret = _pair(path)
     return Identity(public.encode(), secret.encode(), _server(os.fspath(server)).encode())

@@ -49,7 +49,7 @@ def _reached(addresses: Dict[str, Any], ctl: str) -> Dict[str, Dict[str, Any]]:
         if not all(isinstance(e.get("address"), (str, type(None))) for e in found.values()):
             raise TypeError("an address is a string")
     except (AttributeError, TypeError, ValueError):
-        raise errors.FileError("%s: what answers there is not svmstream: its addresses are %.80r"
+        raise errors.FileError("%s: the peer is not svmstream: its addresses are %.80r"
                                % (ctl, addresses)) from None
     for entry in found.values():
         if entry.get("address"):

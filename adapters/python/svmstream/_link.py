@@ -98,17 +98,15 @@ class Dialer:
     def why(self, what: str, role: str) -> str:
         """The likely reason why nothing answers, by the stage that the connection reached."""
         if not self.accepted:
-            return ("no process listens at %s: is `svmstream run` running there, with this `%s`?"
+            return ("no process listens at %s: check that `svmstream run` runs there with this `%s`"
                     % (self.address, what))
         if not self.introduced and self._identity is not None:
-            return ("%s does not let us in: is curve_server its key, is ours in its allow file "
-                    "with the role %s, and does "
-                    "it run with curve?" % (self.address, role))
+            return ("%s refused the connection: check that curve_server is its key, that its allow "
+                    "file has your key with the role %s, and that it runs with curve" % (self.address, role))
         if not self.introduced:
-            return ("a process listens at %s, but this is not its `%s`, or it runs with CURVE "
-                    "(then give curve= and "
-                    "curve_server=), or hangs" % (self.address, what))
-        return "%s %s" % (self.address, "does not answer" if self.connected else "has ended")
+            return ("a process listens at %s but does not answer: check that this is its `%s`, that "
+                    "it runs without CURVE (else give curve= and curve_server=), and is not stuck" % (self.address, what))
+        return "%s %s" % (self.address, "does not answer" if self.connected else "has disconnected")
 
     def close(self) -> None:
         """The monitor ends first: an event without a reader would block libzmq's thread for ever.
@@ -193,7 +191,7 @@ class Link:
                 self.box.reply(reply, time.monotonic())
             except errors.InputError:
                 raise errors.FileError(
-                    "%s: what answers there is not svmstream" % self.dialer.address) from None
+                    "%s: the peer is not svmstream" % self.dialer.address) from None
 
     def send(self) -> None:
         """Sends what the outbox has, as far as the socket takes it."""
@@ -231,7 +229,7 @@ class Link:
         address = self.dialer.address
         if code in HOPELESS:
             if code == "not_durable":
-                raise errors.UnavailableError("%s cannot promise that: %s" % (address, reason))
+                raise errors.UnavailableError("%s cannot promise durability: %s" % (address, reason))
             raise errors.by_code(code, reason)
         if self.dialer.hopeless:
             raise errors.NotAllowedError(self.dialer.why("in", "ingest"))
@@ -243,10 +241,10 @@ class Link:
                     "them "
                     "again" % f.kept)
         if code:
-            error: errors.SvmstreamError = errors.by_code(code, "%s takes nothing for now: %s%s"
+            error: errors.SvmstreamError = errors.by_code(code, "%s refuses samples for now: %s%s"
                                                           % (address, reason, kept))
         else:
-            error = errors.TimedOutError("%s (nothing was acknowledged for %.3g s%s)"
+            error = errors.TimedOutError("%s (no acknowledgement for %.3g s%s)"
                                          % (self.dialer.why("in", "ingest"), self._timeout, kept))
         self.moved = now  # the next call has patience of its own
         raise error

@@ -303,10 +303,10 @@ def unpack_map(data: Any, source: str) -> Dict[str, Any]:
     try:
         message = unpack(data)
     except errors.FileError as reason:
-        raise errors.FileError("%s: what answers there is not svmstream: %s"
+        raise errors.FileError("%s: the peer is not svmstream: %s"
                                % (source, reason)) from None
     if not isinstance(message, dict):
-        raise errors.FileError("%s: what answers there is not svmstream" % source)
+        raise errors.FileError("%s: the peer is not svmstream" % source)
     return message
 
 

@@ -87,9 +87,9 @@ def test_files(keys, tmp_path):
         path.chmod(mode)
         return path
 
-    refused("open to other users", made(text, 0o644))
-    refused("writable by other users", curve_server=made(server.read_text(), 0o666))
-    refused("public key: the secret one", keys / "me.key.pub")
+    refused("other users can read", made(text, 0o644))
+    refused("other users can write", curve_server=made(server.read_text(), 0o666))
+    refused("this is the public key", keys / "me.key.pub")
     refused("No such file", tmp_path / "none")
     refused("not a key file", made("nothing"))
     refused("not a key file", made(text + text))
