@@ -28,24 +28,24 @@
 static const struct adapter_option http_rows[] = {
     {.text = "The server:"},
     {"listen", "HOST:PORT",
-     "address to listen at; port 0: a free one (127.0.0.1:9464)\n                       "
-     "one that other machines reach needs --tls-cert, --tls-key and --tokens",
+     "address to listen at; port 0: a free one (127.0.0.1:9464)\n                       an address that "
+     "other machines reach needs --tls-cert, --tls-key and --tokens",
      OPTION_TEXT, AT(listen), 0, 0},
-    {"name", "HOST", "a further name that browsers reach this server by; may be repeated", OPTION_OWN, 0, 0,
+    {"name", "HOST", "another name by which browsers reach this server; may be repeated", OPTION_OWN, 0, 0,
      0},
     {"tls-cert", "FILE", "certificate (PEM, with its chain), with --tls-key", OPTION_TEXT, AT(tls_cert), 0,
      0},
     {"tls-key", "FILE", "its key, which only its owner may read", OPTION_TEXT, AT(tls_key), 0, 0},
-    {"tokens", "FILE", "demand a token with each request; `svmstream-http token` makes them", OPTION_TEXT,
+    {"tokens", "FILE", "require a token with each request; `svmstream-http token` makes tokens", OPTION_TEXT,
      AT(tokens), 0, 0},
     {"body", "BYTES", "largest body of a request, after decompression (16777216)", OPTION_WHOLE, AT(body),
      1024, BODY_MAX},
     {.text = "svmstream:"},
     {"stream", "LIST",
-     "a stream to show; may be repeated (ctl=tcp://127.0.0.1:5557)\n                       "
-     "ctl=ADDRESS[,out=ADDRESS][,in=ADDRESS][,curve=FILE,server=KEY]\n                       "
-     "out and in: else as the stream reports them; curve: the file of our own\n                       "
-     "keys; server: the stream's public key, or the file that holds it",
+     "stream to show; may be repeated (ctl=tcp://127.0.0.1:5557)\n"
+     "                       ctl=ADDRESS[,out=ADDRESS][,in=ADDRESS][,curve=FILE,server=KEY]\n"
+     "                       out and in: else as the stream reports them; curve: the file of this server's\n"
+     "                       keys; server: the stream's public key, or the file that holds it",
      OPTION_OWN, 0, 0, 0},
     {"stale", "SECONDS", "/readyz reports a stream whose last sample is older; 0: never (0)", OPTION_REAL,
      AT(stale), 0, 1e9},
@@ -55,7 +55,7 @@ static const struct adapter_option http_rows[] = {
     {"history.days", "N", "forget what is older; 0: alerts stay for ever (0)", OPTION_REAL, AT(history_days),
      0, 1e6},
     {.text = "Other options:"},
-    {"quiet", NULL, "no line about the address at the start (-q)", OPTION_FLAG, AT(quiet), 0, 0},
+    {"quiet", NULL, "do not print the address at the start (-q)", OPTION_FLAG, AT(quiet), 0, 0},
 };
 
 static const struct {
@@ -73,9 +73,10 @@ enum { STREAM_ROWS = sizeof stream_rows / sizeof stream_rows[0] };
 static const char http_before[] =
     "usage: svmstream-http [options]\n"
     "       svmstream-http token --name NAME --role ROLES [--tokens FILE]\n"
-    "       svmstream-http token --revoke NAME --tokens FILE\n\n"
-    "Shows running streams in a browser and to programs that speak HTTP: a page, requests in JSON, metrics\n"
-    "for Prometheus, server-sent events. Without options: the stream at svmstream's default addresses.\n";
+    "       svmstream-http token --revoke NAME --tokens FILE\n"
+    "\n"
+    "Serves running streams over HTTP: a page for browsers, requests in JSON, metrics for Prometheus and\n"
+    "server-sent events. Without options: the stream at svmstream's default addresses.\n";
 
 static const char http_after[] =
     "\n"
@@ -113,8 +114,8 @@ static int http_options_part(struct http_stream_option *s, const char *text, siz
         return 0;
     }
     return http_options_wrong(
-        "--stream takes ctl=ADDRESS,out=ADDRESS,in=ADDRESS,curve=FILE,server=KEY, not %.*s", (int)length,
-        text);
+        "--stream: '%.*s' is not of the form ctl=ADDRESS,out=ADDRESS,in=ADDRESS,curve=FILE,server=KEY",
+        (int)length, text);
 }
 
 static int http_options_stream(struct http_options *o, const char *value) {
@@ -181,7 +182,8 @@ static int http_options_listen(struct http_options *o) {
     const bool brackets = length > 2 && o->listen[0] == '[' && o->listen[length - 1] == ']';
     o->port = colon && colon[1] >= '0' && colon[1] <= '9' ? strtol(colon + 1, &end, 10) : -1;
     if (length == 0 || length >= sizeof host || o->port < 0 || *end || o->port > 65535)
-        return http_options_wrong("--listen %s is not HOST:PORT, as 127.0.0.1:9464 or [::1]:9464", o->listen);
+        return http_options_wrong("--listen %s is not HOST:PORT: write 127.0.0.1:9464 or [::1]:9464",
+                                  o->listen);
     /* The colon that separates the port is the last one; those of an IPv6 host stand within the brackets. */
     snprintf(host, sizeof host, "%.*s", (int)length - 2 * brackets, o->listen + brackets);
     if (strcmp(host, "*") == 0)
@@ -189,7 +191,7 @@ static int http_options_listen(struct http_options *o) {
     /* localhost may resolve to ::1 first, where a client that was given 127.0.0.1 finds no server. */
     const int code = getaddrinfo(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, NULL, &hints, &found);
     if (code != 0)
-        return http_options_wrong("--listen %s: this host is not known (%s)", o->listen, gai_strerror(code));
+        return http_options_wrong("--listen %s: unknown host (%s)", o->listen, gai_strerror(code));
     /* The address decides, not the text: a name may belong to any address. The server then listens at this
      * one, so that what was checked is what is opened. */
     o->loopback = http_options_is_loopback(found->ai_addr);
@@ -206,10 +208,9 @@ static int http_options_complete(struct http_options *o) {
     if (!o->tls_cert != !o->tls_key)
         return http_options_wrong("--tls-cert and --tls-key must be given together");
     if (!o->loopback && (!o->tls_cert || !o->tokens))
-        return http_options_wrong(
-            "--listen %s: other machines reach it, so anybody there could read, feed and mute the streams: "
-            "give --tls-cert, --tls-key and --tokens, or listen at 127.0.0.1",
-            o->listen);
+        return http_options_wrong("--listen %s: anybody on other machines could read, feed and mute the "
+                                  "streams: give --tls-cert, --tls-key and --tokens, or listen at 127.0.0.1",
+                                  o->listen);
     /* The default is read like one that was given, so that its texts are owned too. */
     if (o->streams == 0)
         return http_options_stream(o, "ctl=tcp://127.0.0.1:5557");

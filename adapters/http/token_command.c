@@ -26,7 +26,7 @@ static svs_code http_token_command_make(const char *name, const char *roles, con
             fprintf(stderr, "its line of the tokens file: %s", line);
         puts(text);
         if (fflush(stdout) != 0)
-            code = svi_fail(err, SVS_IO, "the token could not be written to standard output");
+            code = svi_fail(err, SVS_IO, "cannot write the token to standard output");
     }
     explicit_bzero(text, sizeof text);
     return code;
@@ -34,7 +34,7 @@ static svs_code http_token_command_make(const char *name, const char *roles, con
 
 static svs_code http_token_command_revoke(const char *name, const char *file, svs_error *err) {
     SVI_TRY(http_tokens_remove(file, name, err));
-    http_log("%s was removed from %s; SIGHUP makes a running svmstream-http read the file", name, file);
+    http_log("removed %s from %s; send SIGHUP to a running svmstream-http to read the file", name, file);
     return SVS_OK;
 }
 

@@ -29,13 +29,14 @@
 /* clang-format off */
 #define BROKER_ROWS                                                                                          \
     {.text = "Kafka:"},                                                                                      \
-    {"brokers", "HOST:PORT,...", "some of its brokers (localhost:9092)", OPTION_TEXT, AT(brokers), 0, 0},    \
+    {"brokers", "HOST:PORT,...", "addresses of some brokers (localhost:9092)",                               \
+     OPTION_TEXT, AT(brokers), 0, 0},                                                                        \
     {"stream", "NAME", "name of the stream; topics STREAM, STREAM.state, STREAM.sums, STREAM.out (default)", \
      OPTION_TEXT, AT(stream), 0, 0},                                                                         \
-    {"topic", "NAME", "topic of the entries, if that is another than STREAM", OPTION_TEXT, AT(topic), 0, 0}, \
-    {"kafka", "KEY=VALUE", "a setting of librdkafka (SASL, TLS, buffers, ...); may be repeated", OPTION_OWN, \
+    {"topic", "NAME", "topic of the entries, if it is not STREAM", OPTION_TEXT, AT(topic), 0, 0},            \
+    {"kafka", "KEY=VALUE", "setting of librdkafka (SASL, TLS, buffers, ...); may be repeated", OPTION_OWN,   \
      0, 0, 0},                                                                                               \
-    {"kafka-file", "FILE", "such settings, one a line; secrets belong here", OPTION_TEXT, AT(file), 0, 0}
+    {"kafka-file", "FILE", "file of such settings, one a line; put secrets here", OPTION_TEXT, AT(file), 0, 0}
 
 static const struct adapter_option run_rows[] = {
     BROKER_ROWS,
@@ -43,44 +44,50 @@ static const struct adapter_option run_rows[] = {
      AT(group), 0, 0},
     {"strategy", "WORD", "how partitions are shared: cooperative-sticky, range or roundrobin "
      "(cooperative-sticky)", OPTION_TEXT, AT(strategy), 0, 0},
-    {"transactional", "yes|no", "publish in transactions, which also stop a worker that was taken for dead "
-     "(yes)", OPTION_OWN, 0, 0, 0},
+    {"transactional", "yes|no",
+     "publish in transactions, which also stop a worker that counts as dead (yes)", OPTION_OWN, 0, 0, 0},
     {.text = "The models:"},
-    {"folder", "DIR", "working folder, of this worker alone; the state is in STREAM.state "
-     "(svmstream-kafka-STREAM)", OPTION_TEXT, AT(folder), 0, 0},
-    {"save", "SECONDS", "seconds between two checkpoints of a partition (60)", OPTION_REAL, AT(save), 0.1, 1e6},
-    {"publish", "KINDS", "events that go to STREAM.out: score, alert, model, bank, stats, error, or none "
-     "(score,alert,model)", OPTION_TEXT, AT(publish), 0, 0},
+    {"folder", "DIR",
+     "working folder of this worker alone; the state is in STREAM.state (svmstream-kafka-STREAM)",
+     OPTION_TEXT, AT(folder), 0, 0},
+    {"save", "SECONDS", "time between two checkpoints of a partition (60)", OPTION_REAL, AT(save), 0.1, 1e6},
+    {"publish", "KINDS",
+     "events to publish in STREAM.out: score, alert, model, bank, stats, error, or none (score,alert,model)",
+     OPTION_TEXT, AT(publish), 0, 0},
     {"handover", "SECONDS", "time for a last checkpoint when a partition goes to another worker (10)",
      OPTION_REAL, AT(handover), 0, 3600},
-    {"program", "FILE", "svmstream (the one next to this program, or in PATH)", OPTION_TEXT, AT(program), 0, 0},
+    {"program", "FILE",
+     "svmstream program to run (the one next to this program, or in PATH)", OPTION_TEXT, AT(program), 0, 0},
     {"stats", "SECONDS", "log the counters every SECONDS; 0: at the end only (60)", OPTION_REAL, AT(stats), 0,
      1e9}};
 
 static const struct adapter_option feed_rows[] = {
     BROKER_ROWS,
     {.text = "The rows:"},
-    {"partition", "COLUMN", "its value selects the partition (the key; without keys the entries go around)",
+    {"partition", "COLUMN",
+     "column whose value selects the partition (the key; without keys, entries are spread evenly)",
      OPTION_TEXT, AT(column), 0, 0},
-    {"batch", "N", "samples in an entry, at most (64)", OPTION_WHOLE, AT(batch), 1, 4096},
-    {"entry-bytes", "N", "bytes of an entry, at most, unless one sample is larger (524288)", OPTION_WHOLE,
+    {"batch", "N", "maximum number of samples in an entry (64)", OPTION_WHOLE, AT(batch), 1, 4096},
+    {"entry-bytes", "N",
+     "maximum size of an entry in bytes, unless one sample is larger (524288)", OPTION_WHOLE,
      AT(entry_bytes), 256, 1 << 30},
-    {"packed", NULL, "rows of numbers as packed doubles", OPTION_FLAG, AT(packed), 0, 0},
-    {"quiet", NULL, "no lines on what was done", OPTION_FLAG, AT(quiet), 0, 0},
+    {"packed", NULL, "send rows of numbers as packed doubles", OPTION_FLAG, AT(packed), 0, 0},
+    {"quiet", NULL, "report failures only", OPTION_FLAG, AT(quiet), 0, 0},
     FEED_ENTRIES_ROWS};
 
 static const struct adapter_option sums_rows[] = {
     BROKER_ROWS,
-    {"once", NULL, "end when all there is was written, instead of waiting for more", OPTION_FLAG, AT(once), 0,
+    {"once", NULL, "end after writing all records, instead of waiting for more", OPTION_FLAG, AT(once), 0,
      0}};
 /* clang-format on */
 
 static const char run_before[] =
-    "usage: svmstream-kafka run [options] [-- arguments of `svmstream run`]\n\n"
-    "A worker: takes partitions of the topic STREAM as its consumer group gives them, and runs a\n"
-    "`svmstream run` for each. Checkpoints are kept in STREAM.state: a worker that takes a partition over "
-    "goes\n"
-    "on there. Scores, alerts and models go to STREAM.out, sums of `svmstream merge` to STREAM.sums.\n";
+    "usage: svmstream-kafka run [options] [-- arguments of `svmstream run`]\n"
+    "\n"
+    "Learns partitions of the topic STREAM. The consumer group assigns them, and this worker runs a\n"
+    "`svmstream run` for each. Checkpoints are kept in STREAM.state; a worker that takes a partition over\n"
+    "continues there. Scores, alerts and models go to STREAM.out, sums of `svmstream merge` to "
+    "STREAM.sums.\n";
 static const char run_after[] =
     "\n"
     "Examples:\n"
@@ -92,7 +99,8 @@ static const char run_after[] =
     "Ends on SIGINT and SIGTERM after a last checkpoint. See `svmstream help cluster`.\n"
     "Exit codes: 0 ended by a signal, 1 failed, 2 usage.\n";
 static const char feed_before[] =
-    "usage: svmstream-kafka feed [options] FILE...\n\n"
+    "usage: svmstream-kafka feed [options] FILE...\n"
+    "\n"
     "Sends rows of files (CSV, LIBSVM, JSON lines; - is standard input) to the topic STREAM, as entries of\n"
     "up to 64 samples. All samples of a key go to one partition.\n";
 static const char feed_after[] = "\n"
@@ -101,9 +109,11 @@ static const char feed_after[] = "\n"
                                  "  svmstream-kafka feed --brokers kafka1:9092 --label rain weather.csv.gz\n"
                                  "\n"
                                  "Exit codes: 0 all rows are in the log, 1 some are not, 2 usage.\n";
-static const char sums_before[] = "usage: svmstream-kafka sums [options] | svmstream merge -\n\n"
+static const char sums_before[] = "usage: svmstream-kafka sums [options] | svmstream merge -\n"
+                                  "\n"
                                   "Writes the records of STREAM.sums to standard output.\n";
-static const char sums_after[] = "\nExit codes: 0 ended, 1 failed, 2 usage.\n";
+static const char sums_after[] = "\n"
+                                 "Exit codes: 0 ended, 1 failed, 2 usage.\n";
 
 static int kafka_options_own(void *options, const struct adapter_option *row, const char *value) {
     struct kafka_options *o = options;
@@ -116,7 +126,7 @@ static int kafka_options_own(void *options, const struct adapter_option *row, co
     else if (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0)
         o->transactional = value[0] == 'y';
     else
-        return kafka_options_wrong("--transactional is yes or no");
+        return kafka_options_wrong("--transactional must be yes or no");
     return code == SVS_OK ? 0 : kafka_options_wrong("--%s: %s", row->name, err.text);
 }
 
@@ -142,14 +152,16 @@ static const struct {
     const char *word, *text;
     struct adapter_command line;
 } commands[] = {
-    [KAFKA_RUN] = {"run", "a worker: models of the partitions that its group gives it", COMMAND(run, NULL)},
+    [KAFKA_RUN] = {"run", "learns the partitions that its consumer group assigns (a worker)",
+                   COMMAND(run, NULL)},
     [KAFKA_FEED] = {"feed", "sends files to the log", COMMAND(feed, kafka_options_file)},
-    [KAFKA_SUMS] = {"sums", "sums of all partitions to standard output, for `svmstream merge -`",
+    [KAFKA_SUMS] = {"sums", "writes the sums of all partitions to standard output, for `svmstream merge -`",
                     COMMAND(sums, NULL)}};
 
 static void kafka_options_overview(void) {
-    puts("usage: svmstream-kafka COMMAND [options]\n\n"
-         "Streams of svmstream over the partitions of a Kafka topic.\n");
+    puts("usage: svmstream-kafka COMMAND [options]\n"
+         "\n"
+         "Runs svmstream over the partitions of a Kafka topic.\n");
     for (int i = 0; i < COUNT_OF(commands); i++)
         printf("  %-6s %s\n", commands[i].word, commands[i].text);
     puts("\n`svmstream-kafka COMMAND --help` lists the options. See `svmstream help cluster`.");
@@ -160,7 +172,7 @@ static int kafka_options_names(struct kafka_options *o) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     const size_t n = strlen(o->stream);
     if (n > SVI_STREAM_MAX || strspn(o->stream, letters) != n)
-        return kafka_options_wrong("--stream takes up to %d letters, digits, _ and -", SVI_STREAM_MAX);
+        return kafka_options_wrong("--stream: a name has 1 to %d letters, digits, _ or -", SVI_STREAM_MAX);
     o->topic = o->topic ? o->topic : o->stream;
     if (!o->group) {
         snprintf(o->own_group, sizeof o->own_group, "svmstream-%s", o->stream);
@@ -171,7 +183,7 @@ static int kafka_options_names(struct kafka_options *o) {
         o->folder = o->own_folder;
     }
     if (o->command == KAFKA_FEED && o->file_count == 0)
-        return kafka_options_wrong("feed needs the name of a file, or - for standard input");
+        return kafka_options_wrong("feed needs a FILE; - is standard input");
     return 0;
 }
 
@@ -184,7 +196,7 @@ static int kafka_options_brokers(struct kafka_options *o) {
         return 0;
     if (snprintf(pair, sizeof pair, "bootstrap.servers=%s", o->brokers ? o->brokers : "localhost:9092") >=
         (int)sizeof pair)
-        return kafka_options_wrong("--brokers is too long: some of the brokers suffice");
+        return kafka_options_wrong("--brokers is too long: give some of the brokers only");
     return kafka_settings_add(&o->kafka, pair, true, &err) == SVS_OK
                ? 0
                : kafka_options_wrong("--brokers: %s", err.text);
@@ -197,7 +209,7 @@ static int kafka_options_complete(struct kafka_options *o) {
         code = adapter_options_kinds(KAFKA_PROGRAM, o->publish, &o->kinds);
     if (!code && strcmp(o->strategy, "cooperative-sticky") != 0 && strcmp(o->strategy, "range") != 0 &&
         strcmp(o->strategy, "roundrobin") != 0)
-        code = kafka_options_wrong("--strategy is cooperative-sticky, range or roundrobin");
+        code = kafka_options_wrong("--strategy must be cooperative-sticky, range or roundrobin");
     if (!code && o->file && kafka_settings_load(&o->kafka, o->file, &err) != SVS_OK) {
         kafka_log("--kafka-file: %s", err.text);
         code = err.code == SVS_SETTING ? 2 : 1;
@@ -226,13 +238,13 @@ int kafka_options_read(struct kafka_options *o, int argc, char **argv, bool *don
         c++;
     if (c == COUNT_OF(commands)) {
         char shown[80];
-        return kafka_options_wrong("%s is not a command: run, feed, sums",
+        return kafka_options_wrong("%s is not a command: use run, feed or sums",
                                    svi_escape(shown, sizeof shown, word, strlen(word)));
     }
     o->command = (enum kafka_command)c;
     o->settings = svi_alloc(sizeof *o->settings);
     if (!o->settings)
-        return kafka_log("no memory"), 1;
+        return kafka_log("out of memory"), 1;
     svi_settings_default(o->settings);
     for (int i = 2; i < argc && c == KAFKA_RUN && !o->arguments; i++)
         if (strcmp(argv[i], "--") == 0) {

@@ -30,11 +30,11 @@ static const struct adapter_option rows[] = {
     {"host", "NAME", "address of the broker (localhost)", OPTION_TEXT, AT(host), 0, 0},
     {"port", "N", "its port (1883, with TLS 8883)", OPTION_WHOLE, AT(port), 1, 65535},
     {"client-id", "ID",
-     "fixed name of this adapter at the broker, and `src` at svmstream (svmstream-mqtt-PREFIX)", OPTION_TEXT,
-     AT(client_id), 0, 0},
+     "fixed name of this adapter for the broker, and its `src` for svmstream (svmstream-mqtt-PREFIX)",
+     OPTION_TEXT, AT(client_id), 0, 0},
     {"user", "NAME", "user name", OPTION_TEXT, AT(user), 0, 0},
     {"password-file", "FILE", "file whose first line is the password", OPTION_TEXT, AT(password_file), 0, 0},
-    {"tls", NULL, "encrypt, and trust the certificates that this system trusts", OPTION_FLAG, AT(tls), 0, 0},
+    {"tls", NULL, "encrypt, and trust the certificates of this system", OPTION_FLAG, AT(tls), 0, 0},
     {"cafile", "FILE", "encrypt, and trust the certificates in FILE", OPTION_TEXT, AT(cafile), 0, 0},
     {"capath", "FOLDER", "encrypt, and trust the certificates in FOLDER", OPTION_TEXT, AT(capath), 0, 0},
     {"cert", "FILE", "own certificate, with --cert-key", OPTION_TEXT, AT(cert), 0, 0},
@@ -90,11 +90,12 @@ static const struct adapter_option rows[] = {
      AT(stats), 0, 1e9},
 };
 
-static const char before[] = "usage: svmstream-mqtt --topic FILTER [options]\n\n"
-                             "A bridge between an MQTT broker and `svmstream run --in.mode router`: "
-                             "values of sensors become samples, alerts\n"
-                             "and models become MQTT messages. A payload is a number (21.5, \"21.5\", "
-                             "true, off) or a JSON object of numbers;\n"
+static const char before[] = "usage: svmstream-mqtt --topic FILTER [options]\n"
+                             "\n"
+                             "Connects an MQTT broker to `svmstream run --in.mode router`: values of sensors "
+                             "become samples, alerts and\n"
+                             "models become MQTT messages. A payload is a number (21.5, \"21.5\", true, off) "
+                             "or a JSON object of numbers;\n"
                              "nested keys are joined by dots. {\"value\": 21.5} is the same as 21.5.\n";
 
 static const char after[] =
@@ -126,11 +127,11 @@ static int mqtt_options_topic(void *options, const struct adapter_option *row, c
     (void)row;
     /* The library's check lets an empty filter pass; MQTT demands at least one character. */
     if (mosquitto_sub_topic_check(value) != MOSQ_ERR_SUCCESS || !*value)
-        return mqtt_options_wrong(
-            "--topic %s is not a topic filter: + stands for a whole level, # for all that follow, at the end",
-            value);
+        return mqtt_options_wrong("--topic %s is not a topic filter: use + for a whole level, and # at the "
+                                  "end for all further levels",
+                                  value);
     if (o->topics == TOPICS_MAX)
-        return mqtt_options_wrong("--topic is given more than %d times", TOPICS_MAX);
+        return mqtt_options_wrong("--topic is given more than %d times: leave some out", TOPICS_MAX);
     o->topic[o->topics++] = value;
     return 0;
 }
@@ -160,7 +161,8 @@ static int read_join(struct options *o) {
     else if (end != o->join && !*end && seconds >= 0.001 && seconds <= 1e9)
         o->join_mode = JOIN_PERIOD;
     else
-        return mqtt_options_wrong("--join %s: each, all, or a period from 0.001 to 1e9 seconds", o->join);
+        return mqtt_options_wrong("--join %s: give each, all, or a period from 0.001 to 1e9 seconds",
+                                  o->join);
     o->join_seconds = seconds;
     return 0;
 }
@@ -241,8 +243,9 @@ static int read_names(struct options *o) {
      * on_message in broker.c drops that echo. */
     for (int i = 0; i < o->topics; i++)
         if (strncmp(o->topic[i], o->prefix, n) == 0 && o->topic[i][n] == '/')
-            return mqtt_options_wrong("--topic %s would receive what is published under --prefix %s",
-                                      o->topic[i], o->prefix);
+            return mqtt_options_wrong(
+                "--topic %s would receive the events published under --prefix %s: change one of them",
+                o->topic[i], o->prefix);
     return 0;
 }
 
@@ -258,16 +261,15 @@ static int mqtt_options_complete(struct options *o) {
         o->key = NULL;
     }
     if (o->key && !strchr(o->key, '{'))
-        return mqtt_options_wrong(
-            "--key %s has no token in braces: the key of a sample is made of levels of the "
-            "topic, as in '{machine}' (the key of a certificate is --cert-key)",
-            o->key);
+        return mqtt_options_wrong("--key %s has no token in braces: name levels of the topic, as in "
+                                  "'{machine}' (for the key of a certificate give --cert-key)",
+                                  o->key);
     if (!o->cert != !o->cert_key)
         return mqtt_options_wrong("--cert and --cert-key must be given together");
     /* o->tls still means the option --tls here. After these tests it means: encrypt. */
     bool trust = o->cafile || o->capath;
     if ((o->insecure || o->cert) && !trust && !o->tls)
-        return mqtt_options_wrong("--insecure and --cert need TLS: --cafile, --capath or --tls");
+        return mqtt_options_wrong("--insecure and --cert need TLS: give --cafile, --capath or --tls");
     if (trust && o->tls)
         return mqtt_options_wrong(
             "--tls trusts the system's certificates: it cannot be combined with --cafile or --capath");

@@ -34,7 +34,8 @@
     {.text = "Redis:"},                                                                                      \
         {"redis",                                                                                            \
          "URL",                                                                                              \
-         "redis://USER@HOST:PORT/DATABASE, of a cluster any node; else the variable SVMSTREAM_REDIS "        \
+         "address redis://USER@HOST:PORT/DATABASE, of any node of a cluster; else the variable "             \
+         "SVMSTREAM_REDIS "                                                                                  \
          "(redis://localhost:6379)",                                                                         \
          OPTION_TEXT,                                                                                        \
          AT(redis),                                                                                          \
@@ -48,20 +49,21 @@
          0,                                                                                                  \
          0},                                                                                                 \
         {"stream", "NAME", "name of the stream (default)", OPTION_TEXT, AT(stream), 0, 0},                   \
-        {"count",      "N",       "number of its partitions, which its first worker or feed decides (16)",   \
+        {"count",      "N",       "number of its partitions, fixed by its first worker or feed (16)",        \
          OPTION_WHOLE, AT(count), 1,                                                                         \
          16384},                                                                                             \
     {                                                                                                        \
-        "timeout", "SECONDS", "a server that answers nothing for this long counts as lost (10)",             \
-            OPTION_REAL, AT(timeout), 1, 3600                                                                \
+        "timeout", "SECONDS", "treat a server as lost after this time without an answer (10)", OPTION_REAL,  \
+            AT(timeout), 1, 3600                                                                             \
     }
 
 static const struct adapter_option worker_rows[] = {
     SERVER_ROWS,
     {.text = "Partitions:"},
-    {"partitions", "LIST", "hold these, as in 0-3,7; without it, workers share all of them fairly",
-     OPTION_TEXT, AT(partitions), 0, 0},
-    {"lease", "SECONDS", "another worker takes over after this time without a sign of life (5)", OPTION_REAL,
+    {"partitions", "LIST",
+     "hold these partitions, as in 0-3,7; without it, workers share all partitions fairly", OPTION_TEXT,
+     AT(partitions), 0, 0},
+    {"lease", "SECONDS", "let another worker take over after this time without a renewal (5)", OPTION_REAL,
      AT(lease), 0.2, 3600},
     {"wait", "N",
      "learn an entry when N replicas have it: with `feed --wait N`, a failover changes nothing (0)",
@@ -69,15 +71,16 @@ static const struct adapter_option worker_rows[] = {
     {"save", "SECONDS", "time between checkpoints, below which the log is trimmed (10)", OPTION_REAL,
      AT(save), 0.1, 86400},
     {"keep-log", NULL, "do not trim the log", OPTION_FLAG, AT(keep_log), 0, 0},
-    {"folder", "DIR", "for the processes; nothing in it is needed after the end (a new one in /tmp)",
+    {"folder", "DIR", "folder of the processes; nothing in it is needed afterwards (a new one in /tmp)",
      OPTION_TEXT, AT(folder), 0, 0},
-    {"program", "FILE", "svmstream (the one in the folder of this program)", OPTION_TEXT, AT(program), 0, 0},
+    {"program", "FILE", "svmstream program to run (the one in the folder of this program)", OPTION_TEXT,
+     AT(program), 0, 0},
     {.text = "Events:"},
     {"publish", "KINDS",
-     "events for :out: score, alert, model, bank, stats, error, sums, or none "
+     "events to publish in :out: score, alert, model, bank, stats, error, sums, or none "
      "(score,alert,model,sums)",
      OPTION_TEXT, AT(publish), 0, 0},
-    {"keep", "N", "newest entries that :out keeps, about (100000)", OPTION_WHOLE, AT(keep), 1, 1e9},
+    {"keep", "N", "keep about this many newest entries in :out (100000)", OPTION_WHOLE, AT(keep), 1, 1e9},
     {.text = "Other options:"},
     {"stats", "SECONDS", "log the counters every SECONDS; 0: at the end only (60)", OPTION_REAL, AT(stats), 0,
      1e9},
@@ -89,13 +92,13 @@ static const struct adapter_option feed_rows[] = {
     SERVER_ROWS,
     {.text = "Samples:"},
     {"partition", "COLUMN",
-     "its value decides the partition; else the key does, without a key entries go round", OPTION_TEXT,
-     AT(column), 0, 0},
+     "column whose value selects the partition (the key; without keys, entries are spread evenly)",
+     OPTION_TEXT, AT(column), 0, 0},
     {"src", "NAME", "name under which the log counts these rows (made from the files' names)", OPTION_TEXT,
      AT(src), 0, 0},
     {"batch", "N", "samples in an entry (64)", OPTION_WHOLE, AT(batch), 1, 65536},
-    {"packed", NULL, "rows of numbers as packed doubles", OPTION_FLAG, AT(packed), 0, 0},
-    {"wait", "N", "rows count as taken when N replicas have them: a failover then loses none (0)",
+    {"packed", NULL, "send rows of numbers as packed doubles", OPTION_FLAG, AT(packed), 0, 0},
+    {"wait", "N", "treat rows as taken when N replicas have them: a failover then loses none (0)",
      OPTION_WHOLE, AT(wait), 0, 100},
     {"quiet", NULL, "report failures only", OPTION_FLAG, AT(quiet), 0, 0},
     {.text = "Columns:"},
@@ -105,7 +108,8 @@ static const struct adapter_option feed_rows[] = {
 static const struct adapter_option sums_rows[] = {
     SERVER_ROWS,
     {.text = "Sums:"},
-    {"follow", NULL, "go on: write each record again when it changes", OPTION_FLAG, AT(follow), 0, 0},
+    {"follow", NULL, "keep running, and write each record again when it changes", OPTION_FLAG, AT(follow), 0,
+     0},
 };
 
 static const struct adapter_option status_rows[] = {SERVER_ROWS};
@@ -153,27 +157,30 @@ static struct adapter_command options_command(enum redis_command which) {
             "usage: svmstream-redis [run] [options] [-- settings of svmstream run]\n"
             "       svmstream-redis feed [options] FILE...\n"
             "       svmstream-redis sums [options]\n"
-            "       svmstream-redis status [options]\n\n"
-            "A worker: learns partitions of a stream whose log is in Redis. Each partition is a `svmstream "
-            "run` of its own;\n"
-            "scores, alerts and models go to {STREAM:P}:out, checkpoints to {STREAM:P}:state. When a worker "
+            "       svmstream-redis status [options]\n"
+            "\n"
+            "Learns partitions of a stream whose log is in Redis. This worker runs a `svmstream run` for "
+            "each partition.\n"
+            "Scores, alerts and models go to {STREAM:P}:out, checkpoints to {STREAM:P}:state. When a worker "
             "dies, another\n"
-            "one takes its partitions over from these, with nothing lost and nothing twice.\n",
+            "one continues its partitions from there. Nothing is lost and nothing is applied twice.\n",
             after_text),
-        [REDIS_COMMAND_FEED] = COMMAND(
-            feed_rows,
-            "usage: svmstream-redis feed [options] FILE...\n\n"
-            "Puts rows of files (CSV, JSON lines, LIBSVM or VW text, plain or .gz; - is standard input) "
-            "into the log. The same\n"
-            "command again adds only the rows that are not there yet.\n",
-            after_text),
+        [REDIS_COMMAND_FEED] = COMMAND(feed_rows,
+                                       "usage: svmstream-redis feed [options] FILE...\n"
+                                       "\n"
+                                       "Adds rows of files (CSV, JSON lines, LIBSVM or VW text, plain or "
+                                       ".gz; - is standard input) to the log. The same\n"
+                                       "command again adds only the missing rows.\n",
+                                       after_text),
         [REDIS_COMMAND_SUMS] = COMMAND(sums_rows,
-                                       "usage: svmstream-redis sums [options] | svmstream merge -\n\n"
-                                       "Writes the sums records of all partitions to standard output "
-                                       "(workers with `-- --publish.sums SECONDS`).\n",
+                                       "usage: svmstream-redis sums [options] | svmstream merge -\n"
+                                       "\n"
+                                       "Writes the sums records of all partitions to standard output. The "
+                                       "workers need `-- --publish.sums SECONDS`.\n",
                                        after_text),
         [REDIS_COMMAND_STATUS] = COMMAND(status_rows,
-                                         "usage: svmstream-redis status [options]\n\n"
+                                         "usage: svmstream-redis status [options]\n"
+                                         "\n"
                                          "Prints a line for each partition: owner, log, checkpoint.\n",
                                          after_text)};
     /* Other commands have no words of their own: a file after `sums` is a mistake and is reported. */
@@ -210,10 +217,9 @@ static int read_server(struct redis_options *o) {
         strcpy(o->url.password, password);
     /* Last, when all places of a password have been asked. */
     if (o->url.user[0] && !o->url.password[0])
-        return redis_options_wrong(
-            "the address names the user %s, and there is no password: --password-file FILE, or "
-            "SVMSTREAM_REDIS_PASSWORD",
-            o->url.user);
+        return redis_options_wrong("the address names the user %s, but no password is given: give "
+                                   "--password-file FILE, or set SVMSTREAM_REDIS_PASSWORD",
+                                   o->url.user);
     return 0;
 }
 
@@ -224,7 +230,7 @@ static int read_stream(const struct redis_options *o) {
     struct svi_settings s;
     svi_settings_default(&s);
     if (strlen(o->stream) > REDIS_NAME_BYTES || svi_settings_set(&s, "stream", o->stream, &err) != SVS_OK)
-        return redis_options_wrong("--stream %s: letters, digits, _ and -, at most 64", o->stream);
+        return redis_options_wrong("--stream %s: a name has 1 to 64 letters, digits, _ or -", o->stream);
     return 0;
 }
 
@@ -238,7 +244,8 @@ int redis_options_partitions(const struct redis_options *o, int count, bool *wan
         const char *second = end + 1;
         const long last = range ? strtol(second, &end, 10) : first;
         if (end == at || (range && end == second) || first < 0 || last < first || (*end && *end != ','))
-            return redis_options_wrong("--partitions %s: numbers and ranges, as in 0-3,7", o->partitions);
+            return redis_options_wrong("--partitions %s: give numbers and ranges, as in 0-3,7",
+                                       o->partitions);
         /* Before the marks are set: `wanted` has `count` places. A number too large for strtol is also found
          * here, as it is then the largest one. */
         if (last >= count)
@@ -284,7 +291,7 @@ int redis_options_read(struct redis_options *o, int argc, char *const *argv, boo
         if ((chosen = strcmp(argv[1], words[i]) == 0))
             o->command = (enum redis_command)i;
     if (argc > 1 && !chosen && argv[1][0] != '-')
-        return redis_options_wrong("%.80s is no command: run, feed, sums or status", argv[1]);
+        return redis_options_wrong("%.80s is not a command: use run, feed, sums or status", argv[1]);
     /* Only a worker starts processes, so only for it does `--` end our options. */
     const struct adapter_command c = options_command(o->command);
     while (end < argc && (o->command != REDIS_COMMAND_WORKER || strcmp(argv[end], "--") != 0))

@@ -60,7 +60,7 @@ BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environm
 __attribute__((section(".preinit_array"), used)) static void (*const check_first)(int, char **,
                                                                                   char **) = check_limit;
 
-/* Tests by a mapping that is removed at once: the limit alone does not tell how much is already used. */
+/* Tests by a mapping that is removed at once: the limit alone does not show how much is already used. */
 static bool address_space_holds(int callers, int threads) {
     const size_t need = (size_t)callers * BUFFER + (size_t)threads * (BUFFER + STACK);
     void *scratch = mmap(NULL, need, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -353,7 +353,7 @@ static void cmd_feed_warn(void *user, const char *text) {
 }
 
 /* Prints the score of a row as a line of JSON. Without memory, or where nobody reads the output, the rows
- * are delivered all the same; the exit code tells. */
+ * are delivered all the same; the exit code shows it. */
 static void cmd_feed_score(void *user, int64_t sample, const void *map, size_t size) {
     struct feed *f = ((struct delivery *)user)->user;
     struct svi_pack p;
@@ -369,7 +369,7 @@ static void cmd_feed_score(void *user, int64_t sample, const void *map, size_t s
     f->unprinted += svi_pack_end(&p) != SVS_OK || cli_show_json(f->score.data, f->score.size, &err) != SVS_OK;
 }
 
-/* The outbox holds twice the rows that may be unacknowledged, so that reading goes on while replies arrive.
+/* The outbox holds twice the rows that may be unacknowledged, so that reading continues while replies arrive.
  * Rows that can be read again are released when they are taken; others wait for the disk (PIPE_ROWS). */
 static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
     svs_outbox_options o;

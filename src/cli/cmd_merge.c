@@ -6,7 +6,7 @@
 #include "formats/model_file.h"
 #include "server/merger.h"
 
-/* With --model a file, else one line of JSON where the records came from standard input. */
+/* With --model a file, else one line of JSON where the records are from standard input. */
 static svs_code merge_write(void *user, const svs_model *model, svs_error *err) {
     const struct cli_args *a = user;
     svs_model copy = *model;

@@ -354,7 +354,7 @@ static svs_code read_examples(struct train *t, svs_error *err) {
     /* Reported on failure too: rows that were dropped may be why too few are left. */
     cli_report_dropped(t->args, &t->table);
     if (code == SVS_OK && t->table.zeros && schema.missing == SVI_MISSING_AUTO && !t->args->quiet) {
-        /* The note would otherwise be written into the progress line, which goes on afterwards. */
+        /* The note would otherwise be written into the progress line, which continues afterwards. */
         svi_progress_clear(&t->progress);
         fprintf(stderr,
                 "rows name few of the %d columns: missing columns are taken as 0 (--missing mean uses their "

@@ -116,7 +116,7 @@ static void write_settings(FILE *to, const struct cli_command *command, const ch
         /* Equal bounds mean that the table has no range for this setting. */
         if (row->low != row->high)
             svi_settings_range(row, range, sizeof range);
-        /* The default name of a stream is the word "default": "default default" would tell nothing. */
+        /* The default name of a stream is the word "default", which is left out here. */
         describe_entry(text, sizeof text, row->text, range, strcmp(row->value, "default") ? row->value : "");
         entry(to, left, text);
     }

@@ -4,7 +4,7 @@
  * svi_manual_write goes from block to block, and one function a kind of block writes it. Before the text of a
  * block is laid out, copy_words removes the marks (`, **, links) and puts the bytes BOLD and PLAIN around
  * each word that they make bold. From there on a text is words separated by single spaces, which can be
- * wrapped anywhere; only put_char knows how bold looks on a terminal or in roff.
+ * wrapped anywhere; only put_char knows how a terminal or roff shows bold or in roff.
  *
  * A man page differs in two ways only. groff fills paragraphs, so a paragraph is one line after its macro.
  * Tables are laid out here as for a terminal, between .nf and .fi, because tbl cannot wrap cells to a width

@@ -115,7 +115,7 @@ svs_code link_turn(struct link *l, svs_error *err) {
     /* before the event that the connection broke: these replies still count */
     svs_code code = link_receive(l, err);
     int event, value;
-    /* `accepted` and `introduced` are never cleared: they tell how far the connection ever got. */
+    /* `accepted` and `introduced` are never cleared: they show how far the connection ever got. */
     while (svi_monitor_next(l->monitor, &event, &value)) {
         l->accepted = l->accepted || event == ZMQ_EVENT_CONNECTED;
         if (event == ZMQ_EVENT_CONNECTED)

@@ -377,7 +377,7 @@ static void outbox_advance(svs_outbox *b, double now) {
         b->ask_again = fmin(2 * b->ask_again, fmax(b->o.pause, b->o.pause_max));
         svi_outbox_greet(b);
     }
-    /* A bye is a courtesy: without an answer it counts as said. */
+    /* A bye is a courtesy: without an answer it counts as sent. */
     if (b->leaving == SVI_SENT_BYE && now >= b->asked + b->o.timeout)
         b->leaving = SVI_LEFT;
     if (b->phase == SVI_GREETING && !b->ask && now >= b->asked + b->patience) {
@@ -568,7 +568,7 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
 
 void svs_outbox_broken(svs_outbox *b, double now) {
     (void)now;
-    /* A paused outbox greets anyway when the pause ends; one that has said bye only waits for its answer. */
+    /* A paused outbox greets anyway when the pause ends; one that has sent bye only waits for its answer. */
     if (b->phase != SVI_PAUSED && b->o.release != SVS_OUTBOX_SENT && b->leaving < SVI_SENT_BYE)
         svi_outbox_greet(b);
 }

@@ -54,7 +54,7 @@ bool svi_outbox_store_check(const struct svi_store *s);
 enum svi_outbox_phase {
     SVI_GREETING, /* a hello is due (`ask`), or was sent and not answered */
     SVI_LIVE,     /* samples go out */
-    SVI_PAUSED    /* nothing goes out before `again`, then hello */
+    SVI_PAUSED    /* nothing is sent before `again`, then hello */
 };
 
 /* Progress of the farewell requested by svs_outbox_leave. */

@@ -1,5 +1,5 @@
 /* One request, one reply, over a socket that lives only for it. The monitor tells apart what a timeout could
- * not: nobody listens (the user is informed, and the wait goes on), our key is refused (it ends at once), or
+ * not: nobody listens (the user is informed, and the wait continues), our key is refused (it ends at once), or
  * the process is slow. */
 #include "client/request.h"
 

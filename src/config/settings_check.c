@@ -333,7 +333,7 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
     if (s->drift_action == SVI_DRIFT_REFIT && s->refit == SVI_REFIT_NONE && !svi_settings_merges(s))
         return svi_fail(
             err, SVS_SETTING,
-            "drift.action refit needs a refit, but refit is none: set refit, or drift.action none");
+            "drift.action refit needs a refit: set refit, or drift.action none");
     /* A time bounds no memory: the samples of a time are held in a window, which needs a largest number. */
     if (s->window_seconds > 0 && s->window == 0)
         return svi_fail(

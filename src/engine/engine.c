@@ -888,7 +888,7 @@ static void engine_undo(struct svi_engine *e, svs_code code, const svs_error *er
 }
 
 svs_code svi_engine_fail_keyless(svs_error *err) {
-    return svi_fail(err, SVS_BAD_KEY, "this stream has one model and no keys: start it with --key");
+    return svi_fail(err, SVS_BAD_KEY, "this stream has no keys: start it with --key");
 }
 
 svs_code svi_engine_row(struct svi_engine *e, struct svi_message *m, const void *bytes, size_t length,

@@ -178,7 +178,7 @@ svs_code svi_library_id(svs_value id, svs_error *err) {
 svs_code svi_library_key(const svs_stream *s, const char *key, svs_value *out, svs_error *err) {
     const size_t length = key ? strlen(key) : 0;
     if (length > 0 && !svi_settings_keyed(svi_stream_settings(s->stream)))
-        return svi_fail(err, SVS_BAD_KEY, "this stream has one model and no keys: give it the setting key");
+        return svi_fail(err, SVS_BAD_KEY, "this stream has no keys: give it the setting key");
     if (length > SVS_KEY_MAX)
         return svi_fail(err, SVS_BAD_KEY, "the key has %zu bytes: at most %d are allowed", length,
                         SVS_KEY_MAX);

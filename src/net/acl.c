@@ -137,7 +137,7 @@ static bool is_comment(const char *line, size_t length) {
     return length == 0 || (line[0] == '#' && (length == 1 || line[1] == ' '));
 }
 
-/* Copies the next word of a line into `word` (`capacity` bytes). False: there is none, or it is longer. */
+/* Copies the next word of a line into `word` (`capacity` bytes). False: the line has no further word, or a longer one. */
 static bool acl_take_word(const char **at, char *word, size_t capacity) {
     *at += strspn(*at, " \t");
     size_t length = strcspn(*at, " \t");

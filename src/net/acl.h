@@ -28,7 +28,7 @@
 #define SVI_ROLE_CONSTANT(constant, word, socket, per_stream, text) constant,
 enum svi_role { SVI_ROLES(SVI_ROLE_CONSTANT) SVI_ROLE_COUNT };
 
-/* The number of the socket to a merger (the setting merge.from): it connects, so that nobody needs a role. */
+/* The number of the socket to a merger (the setting merge.from): it connects, so no client needs a role. */
 #define SVI_SOCKET_MERGER SVI_ROLE_COUNT
 #define SVI_SOCKET_COUNT  (SVI_ROLE_COUNT + 1)
 

@@ -53,7 +53,7 @@ struct svi_connection *svi_connections_find(struct svi_connections *c, int fd);
 struct svi_connection *svi_connections_open(struct svi_connections *c, int fd, int socket, bool accepted,
                                             int64_t now);
 
-/* libzmq has closed a connection: the entry moves to the caller, who releases it with svi_connection_release.
+/* libzmq has closed a connection: the entry moves to the caller, which releases it with svi_connection_release.
  * copy 0: not known. */
 struct svi_connection svi_connections_close(struct svi_connections *c, int fd);
 void svi_connection_release(struct svi_connection *x);

@@ -70,7 +70,7 @@ void svi_alert_plot_add(struct svi_alert_plot *p, double at, const struct svi_ev
     d = d < SVI_ALERT_PLOT_COLUMNS ? d : SVI_ALERT_PLOT_COLUMNS;
     if (d > p->d)
         alert_plot_widen(p, d);
-    /* Time never goes back in the plot, even if samples do: a line must not fold over itself. */
+    /* Time never decreases in the plot, even if samples do: a line must not fold over itself. */
     p->at = p->count == 0 ? at : fmax(p->at, at);
     p->per = p->per > 0 ? p->per : 1;
     /* All stretches are complete and the table is full: halve it before the row is added. */

@@ -52,7 +52,7 @@ static void report_number(FILE *to, int width, double value) {
     fprintf(to, " %*s", width, svi_human_digits(text, value, 4));
 }
 
-/* The first `most` numbers of an array; nothing where there is none. */
+/* The first `most` numbers of an array; nothing without an array. */
 static void report_weights(FILE *to, const uint8_t *at, uint32_t most) {
     struct svi_item list, item;
     at = at ? svi_item_read(at, &list) : NULL;

@@ -30,10 +30,10 @@ void svi_novelty_model_report(const svs_novelty_model *m, FILE *to) {
         fprintf(to, "lags %d%s\n", m->lags, m->differences ? ", as differences" : "");
     fputc('\n', to);
     svi_novelty_model_report_members(m, to);
-    /* Neither scales nor names: a table of column numbers would say nothing. */
+    /* Neither scales nor names: a table of column numbers would be useless. */
     if (!m->center && !m->features)
         return;
-    fprintf(to, "\n%14s %14s  feature\n", m->center ? "usual" : "", m->center ? "spread" : "");
+    fprintf(to, "\n%14s %14s  feature\n", m->center ? "normal" : "", m->center ? "spread" : "");
     for (int j = 0; j < m->d; j++) {
         const char *text = m->features ? m->features[j] : "";
         if (m->center)

@@ -5,7 +5,7 @@
  *     accuracy 0.788 is no better than "the same as before" (0.853)
  *     the refit is 11 points ahead: --serve best
  *     class fail: none of 512 found: see --class.weight and --decision.cost
- *     class.weight names failx, a class that never came
+ *     class.weight names failx, a class that never occurred
  *     rmse 0.61 is no better than "the same as before" (0.42)
  *
  * "No better": not by more than two standard errors, samples taken as independent; "ahead": by more than that

@@ -29,7 +29,7 @@
 /* Multiplications that `model` may spend on its key `loo`, some tenths of a second: a client that asks for a
  * model does not expect the stream to pause. */
 #define MAX_LOO_STEPS  1e9
-#define MAX_TUNE_STEPS 1e11 /* of `tune` itself: some ten seconds */
+#define MAX_TUNE_STEPS 1e11 /* of `tune` itself: about ten seconds */
 
 #define MAX_SCORES_BYTES (64 << 20) /* largest reply to a batch */
 #define SCORES_SECONDS   2          /* longest time that a batch may block the stream */
@@ -544,7 +544,7 @@ static svs_code fail_alerts(struct request *r, const char *what) {
     return svi_fail(r->err, SVS_WRONG_TYPE, "%s", what);
 }
 
-/* Which alerts. `since` and `epoch` belong together: numbers of another epoch say nothing about this one. */
+/* Which alerts. `since` and `epoch` belong together: numbers of another epoch do not apply to this one. */
 static svs_code alert_query_of(struct request *r, struct svi_alert_query *q, bool *reset) {
     const struct svi_command *c = &r->command;
     const uint64_t epoch = svi_stream_epoch(r->control->stream);

@@ -1,4 +1,4 @@
-/* gauges.h: figures that the server measures beside the stream: latency in buckets, the smallest p, and the
+/* gauges.h: figures that the server measures in addition to the stream: latency in buckets, the smallest p, and the
  * seconds since the last sample. Reading them changes none, so that any number of clients may poll. */
 #ifndef SVI_GAUGES_H
 #define SVI_GAUGES_H

@@ -179,7 +179,7 @@ void svi_intake_free(struct svi_intake *in) {
 /* ---- the verdict on a message */
 
 /* Hash of the owner of a source: the authenticated user, or else the peer, which is a new one each time it
- * connects. Bit 0 tells which: 1 for a user (svi_owner_is_key). */
+ * connects. Bit 0 shows which: 1 for a user (svi_owner_is_key). */
 static uint64_t owner_of(const struct svi_intake *in, void *slot) {
     const struct svi_sender from = in->ops->sender(slot);
     const bool known = from.user[0];
@@ -719,7 +719,7 @@ static svs_code intake_messages_turn(struct svi_intake *in, double now, bool *to
     if (in->held)
         return SVS_OK;
     svs_code code = SVS_OK;
-    /* read now, as settle_flow clears it: declined messages say nothing about the cost */
+    /* read now, as settle_flow clears it: declined messages do not show the cost */
     const bool full = in->first->full;
     if (in->control->write_ahead && svi_write_ahead_syncs(in->control->write_ahead))
         code = settle_flow(in, &bytes, err);

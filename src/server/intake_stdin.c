@@ -6,7 +6,7 @@
  * the stream did. msgpack objects have no frame: the end of one is found by walking over it, so nothing after
  * a malformed object can be read.
  *
- * A refused row is reported with its line number; its text goes into the error event. Read intake_stdin_turn
+ * A refused row is reported with its line number; the error event has its text. Read intake_stdin_turn
  * first. */
 #include "server/intake.h"
 
@@ -254,7 +254,7 @@ static svs_code intake_stdin_take_row(struct svi_intake *in, struct svi_message 
     return svi_intake_apply(in, r->sample.data, r->sample.size, line, length, now, err);
 }
 
-/* Reads all complete rows of the buffer. A refused row is reported and the loop goes on; only a failure of
+/* Reads all complete rows of the buffer. A refused row is reported and the loop continues; only a failure of
  * the input or of the journal ends it. */
 static svs_code text_turn(struct svi_intake *in, bool fill, double now, svs_error *err) {
     struct rows *r = in->own;

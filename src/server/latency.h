@@ -38,7 +38,7 @@ struct svi_latency {
 /* Adds one turn that took `messages` messages and `seconds`: each of them waited at most that long. */
 void svi_latency_add(struct svi_latency *l, double seconds, int64_t messages);
 
-/* Seconds that a share q (0 to 1) of the messages did not exceed; NAN if there were none. */
+/* Seconds that a share q (0 to 1) of the messages did not exceed; NAN without messages. */
 double svi_latency_quantile(const struct svi_latency *l, double q);
 
 #endif

@@ -98,7 +98,7 @@ static void link_refuse(struct svi_merge_link *l, svi_stream *stream, svi_write_
  * followed, because the order of models must be the same in a replay; but nor is that silent. */
 static svs_code link_fail_earlier(svs_error *err) {
     return svi_fail(err, SVS_UNAVAILABLE,
-                    "the clock of this merger is behind that of the one followed so far: correct it and "
+                    "the clock of this merger is slower than that of the one followed so far: correct it and "
                     "restart the merger, or set merge.from none and then its address");
 }
 

@@ -1,6 +1,6 @@
 /* The run loop of a merge: one thread, one zmq_poll.
  *
- * A turn has a fixed order: control requests first, so that a busy input cannot starve them; then records,
+ * A turn has a fixed order: control requests first, so that a busy input cannot delay them for ever; then records,
  * for at most TURN_SECONDS; then the model, when one is due; then figures. Records are absolute, so any of
  * them may be lost: queues are short, and nothing is acknowledged or kept on disk. A merge that starts again
  * gets the retained record of each publisher, and its model is the same to the last bit.

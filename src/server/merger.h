@@ -23,7 +23,7 @@ struct svi_merger_hooks {
 
 /* Runs until the input ends, a signal arrives (SIGINT, SIGTERM) or `stop` is requested. SVS_IO with the
  * failing address; with standard input SVS_NOT_MSGPACK or SVS_TRUNCATED and the place of what is no record,
- * and the reason when no model can be made of what came; codes of `done`. */
+ * and the reason when no model can be made of what arrived; codes of `done`. */
 svs_code svi_merger_run(const struct svi_settings *s, const struct svi_merger_hooks *hooks, svs_error *err);
 
 #endif

@@ -21,7 +21,7 @@
 
 #define SHARE       4.0 /* times the last solution takes, between two of them */
 #define MAX_LINES   10  /* about parts that have joined, after one solution */
-#define MAX_LEFT    100 /* about parts that are left out, after one solution of a merge that goes on */
+#define MAX_LEFT    100 /* about parts that are left out, after one solution of a merge that continues */
 #define FIRST_LINES 5   /* refusals that are printed at once; after them one a second */
 #define SAMPLE_MAX  64  /* bytes of a refused record in its event */
 
@@ -260,7 +260,7 @@ svs_code svi_merger_encode_model(struct svi_merger_state *s, struct svi_bytes *o
         return svi_fail(err, SVS_UNAVAILABLE, "there is no merged model yet: %s",
                         s->merge.failure.code != SVS_OK ? s->merge.failure.text
                                                         : "no part has sent its sums: " SVI_MERGER_SILENCE);
-    /* The number of the event that was published last; a reply is none. */
+    /* The number of the event that was published last; a reply is not an event. */
     struct svi_event e = merger_event(s, SVI_TOPIC_MODEL);
     s->seq[SVI_TOPIC_MODEL]--;
     e.seq = s->seq[SVI_TOPIC_MODEL] > 0 ? s->seq[SVI_TOPIC_MODEL] - 1 : 0;

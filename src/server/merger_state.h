@@ -42,7 +42,7 @@ struct svi_merger_state {
     struct svi_bytes prior; /* pairs of the last prior event */
 };
 
-/* Takes a record; one that is refused is counted and reported, and the merge goes on. */
+/* Takes a record; one that is refused is counted and reported, and the merge continues. */
 void svi_merger_take(struct svi_merger_state *s, const void *payload, size_t size);
 
 /* Counts and reports a failure that is not of a record: a peer that was cut. */
@@ -63,7 +63,7 @@ bool svi_merger_mark(struct svi_merger_state *s);
 void svi_merger_publish_model(struct svi_merger_state *s);
 void svi_merger_publish_stats(struct svi_merger_state *s);
 
-/* The model as an event; SVS_UNAVAILABLE with the reason: there is none yet. Encodes it into `out`. */
+/* The model as an event; SVS_UNAVAILABLE with the reason: there is no model yet. Encodes it into `out`. */
 svs_code svi_merger_encode_model(struct svi_merger_state *s, struct svi_bytes *out, svs_error *err);
 
 /* Fills *f; valid until the next call, or change. */

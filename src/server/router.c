@@ -45,7 +45,7 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     svi_put_int(p, "credit", CREDIT);
     svi_put_uint(p, "epoch", svi_stream_epoch(c->stream));
     svi_put_uint(p, "run", c->run);
-    /* `durable` is -1 before the first sync, so it cannot tell a client whether the state is kept */
+    /* `durable` is -1 before the first sync, so it does not show a client whether the state is kept */
     svi_put_text(p, "delivery", svi_settings_word("delivery", (int)svi_settings_delivery(c->settings)));
     svi_put_int(p, "max_message", c->settings->max_message);
 }
@@ -134,7 +134,7 @@ svs_code svi_router_reply(const struct svi_control *c, const struct svi_envelope
         /* The whole message was refused: its number is used up if it counts as seen (first <= n). */
     } else if (r->refused > 0 && r->accepted == 0 && r->duplicates == 0) {
         reply_refusal(&p, r, true, r->first <= r->n);
-        if (!r->scores || r->scores->count > 0) /* 0: none of its elements was read */
+        if (!r->scores || r->scores->count > 0) /* 0: no element was read */
             reply_scores(&p, env, r);
     } else {
         reply_taken(&p, c, r);

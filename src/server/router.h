@@ -21,7 +21,7 @@ bool svi_router_changes(const struct svi_control *c, const struct svi_envelope *
 /* The reply to a hello that only asks; nothing is changed. */
 svs_code svi_router_answer(struct svi_control *c, const struct svi_envelope *env, struct svi_bytes *out);
 
-/* The reply to a message that is not applied, with the reason `why`; env: NULL if there is none. */
+/* The reply to a message that is not applied, with the reason `why`; env: NULL without one. */
 svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *env, const svs_error *why,
                             struct svi_bytes *out);
 

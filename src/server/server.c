@@ -1,6 +1,6 @@
 /* The run loop: one thread, one zmq_poll, and everything that happens between two of them.
  *
- * A turn (server_turn) has a fixed order. Control requests first, so that a busy input cannot starve them;
+ * A turn (server_turn) has a fixed order. Control requests first, so that a busy input cannot delay them for ever;
  * then what is queued on the input, within bounds; then timers, refits, and the state on disk. It waits only
  * when idle, never to fill a batch. Events leave the engine through the callback `server_sink`.
  *
@@ -357,7 +357,7 @@ static long server_wait_ms(const struct server *p) {
     return left <= 0 ? 0 : left > 60 ? 60000 : (long)(1000 * left) + 1;
 }
 
-/* Tells the threads of keys which topics have subscribers: they encode only those events. */
+/* Informs the threads of keys which topics have subscribers: they encode only those events. */
 static void encode_wanted(const struct server *p) {
     unsigned wanted = 0;
     for (int t = 0; p->out && t < SVI_TOPIC_COUNT; t++)
@@ -366,7 +366,7 @@ static void encode_wanted(const struct server *p) {
 }
 
 /* Everything that must not wait behind samples: control, subscriptions, periodic stats. At most TURN_REQUESTS
- * requests a turn, so that a client in a loop cannot starve the input. */
+ * requests a turn, so that a client in a loop cannot delay the input for ever. */
 static void server_serve(struct server *p, const zmq_pollitem_t *items) {
     if (items[ITEM_CTL].revents || items[ITEM_ACCESS].revents) /* first: `status` shows these counts */
         report_access(p, server_now(p));

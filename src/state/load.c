@@ -45,7 +45,7 @@ static svs_code load_find(const struct svi_state_dir *dir, uint64_t wanted, svs_
 }
 
 /* The write-ahead takes SVS_IO for a failure of its own files and ends the process; a failure to read older
- * files is none of those. */
+ * files is not among those. */
 static svs_code load_failure(svs_code code, svs_error *err) {
     return err->code = code == SVS_IO ? SVS_DAMAGED : code;
 }
@@ -64,7 +64,7 @@ static svs_code load_checkpoint(struct svi_load *l, const struct svi_state_dir *
     return SVS_OK;
 }
 
-/* ---- what came after it */
+/* ---- what follows it */
 
 static bool load_of_source(const struct svi_envelope *env, const struct svi_load_options *o) {
     return o->without && env->has_src && env->src_good && env->src_length == o->without_length &&

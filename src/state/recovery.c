@@ -201,7 +201,7 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
                         " the stream returned to an older state with other settings: --until %" PRIu64
                         " ends before it",
                         record->number, record->number);
-    /* From the first loss on the reader cannot know which samples are gone, so each source may jump once. */
+    /* From the first loss on the reader cannot know which samples are lost, so each source may jump once. */
     svi_journal_reader_found(w->reader, &found);
     if (found.lost)
         svi_entry_allow_gaps(svi_stream_entry(w->r->stream), true);

@@ -109,7 +109,7 @@ static svs_code export_write(struct exporting *x, struct svi_export_writer *w, s
     struct svi_bytes bytes = {0};
     SVI_TRY(svi_export_writer_begin(w, err));
     SVI_TRY(export_keys(x, w, err));
-    /* Its segment is yet to be begun; its chain goes on. */
+    /* Its segment is yet to be begun; its chain continues. */
     c->position.segment = c->position.number;
     c->position.offset = c->position.secret = 0;
     svs_code code = svi_checkpoint_encode(c, &bytes, err);

@@ -2,7 +2,7 @@
  *
  * The stream may come from anywhere, so nothing in it is believed before its check: an object is read until
  * it is whole, which a limit on its size bounds, then its check is compared, which continues that of the
- * object before it, and only then are its items looked at. What is cut off, has a bit turned, a piece left
+ * object before it, and only then are its items looked at. What is truncated, has a bit turned, a piece left
  * out, repeated or moved, or ends without the end, is refused with the byte at which that shows. */
 #include "store/export_file.h"
 

@@ -255,8 +255,8 @@ static void test_verdicts(void **unused) {
                                            "decision.cost", "1>failx=4", NULL});
     for (int i = 0; i < 60; i++)
         say(&f, "{'x': [%d], 'y': %d}", i % 5, i / 20 % 2);
-    assert_string_equal(verdict_of(&f), "class.weight names 7, a class that never came\n"
-                                        "decision.cost names failx, a class that never came\n");
+    assert_string_equal(verdict_of(&f), "class.weight names 7, a class that never occurred\n"
+                                        "decision.cost names failx, a class that never occurred\n");
     speaker_close(&f);
     speaker_open(&f, plain);
     for (int i = 0; i < 600; i++)

@@ -217,7 +217,7 @@ static void wrong_texts_are_refused(void **state) {
     refuse("limits", "temp:0..1,temp:0..2", "is the second entry of its column");
     refuse("limits", "temp:0..1,", "has no column");
     refuse("limits", "tmep:0..1", "does not name a column of features (temp,flow)");
-    refuse("alert.rules", "beyond,stick", "alert.rules: 'stick' is no rule (none, or some of");
+    refuse("alert.rules", "beyond,stick", "alert.rules: 'stick' is not a rule (none, or some of");
     refuse("alert.rules", "", "is not a rule");
     refuse("alert.absent", "0", "alert.absent: '0' is not a time");
     refuse("alert.absent", "soon", "alert.absent: 'soon' is no time (none, auto, or seconds");
