@@ -36,8 +36,8 @@ struct delivery {
 };
 
 /* Connects and waits until the process has answered (without acknowledgement: until it is connected). `o`
- * without `tell`; `score` gets the delivery as its user. SVS_IO: no answer within `timeout`; codes of
- * svs_outbox_new. delivery_close in any case. */
+ * without a receiver of results; `score` gets the delivery as its user. SVS_IO: no answer within `timeout`;
+ * codes of svs_outbox_new. delivery_close in any case. */
 svs_code delivery_open(struct delivery *d, svs_outbox_options *o, svs_error *err);
 
 /* Takes one sample (with replay: the wanted one) and sends once `batch` of them wait; blocks while the outbox

@@ -1,6 +1,6 @@
 /* One request, one reply, over a socket that lives only for it. The monitor tells apart what a timeout could
- * not: nobody listens (the user is informed, and the wait continues), our key is refused (it ends at once), or
- * the process is slow. */
+ * not: nobody listens (the user is informed, and the wait continues), our key is refused (it ends at once),
+ * or the process is slow. */
 #include "client/request.h"
 
 #include <errno.h>
@@ -54,9 +54,8 @@ static svs_code request_converse(void *socket, void *monitor, bool secured, cons
     if (!svi_last_frame(socket, &m, NULL))
         code = svi_fail(
             err, SVS_IO, "no answer from %.60s: check that `svmstream run` runs with this `ctl`%s", address,
-            secured
-                ? ", that curve.server is its key, and that its allow file has your key with the role control"
-                : " and without CURVE (else give --curve and --curve.server)");
+            secured ? ", that curve.server is its key, and its allow file has yours with the role control"
+                    : " and without CURVE (else give --curve and --curve.server)");
     else if (svi_bytes_append(reply, zmq_msg_data(&m), zmq_msg_size(&m)) != SVS_OK)
         code = svi_fail_memory(err, "the reply");
     zmq_msg_close(&m);

@@ -18,7 +18,7 @@
 typedef struct svi_write_ahead svi_write_ahead;
 
 /* Recovers the state in s->state_dir, or begins a new one. The caller owns *stream and frees it after the
- * write-ahead. *s becomes the settings to continue with (svi_settings_merge). Findings are logged to `log`
+ * write-ahead. *s becomes the settings to continue with (svi_settings_merge). Results are logged to `log`
  * (may be NULL). Returns NULL, with *stream NULL, on SVS_IO, SVS_DAMAGED, SVS_SETTING, SVS_NO_MEMORY. */
 svi_write_ahead *svi_write_ahead_open(struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
                                       svi_stream **stream, svs_error *err);

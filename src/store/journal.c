@@ -118,7 +118,7 @@ bool svi_journal_due(svi_journal *j, double time, double *due) {
     }
     if (j->options.fsync != SVI_FSYNC_INTERVAL || j->durable == j->written.number)
         return false;
-    /* The interval counts from the first look at unsynced records, not from the last sync: a quiet stream
+    /* The interval counts from the first check of unsynced records, not from the last sync: a quiet stream
      * does not pay for a sync at once. */
     if (!j->waiting)
         j->since = time;

@@ -19,7 +19,7 @@
 #define SVI_KEY_RECORD_MAX ((uint32_t)1 << 31) /* bytes */
 #define SVI_KEY_NAME       72                  /* capacity of a name: SVS_KEY_MAX bytes and NUL */
 
-/* The findings of a key's alert policy, as if the key were alone (alerts/budget.h). */
+/* The evidence of a key's alert policy, as if the key were alone (alerts/budget.h). */
 struct svi_key_finds {
     double found; /* the last finding */
     double days;  /* days of observation */

@@ -220,7 +220,7 @@ static void wrong_texts_are_refused(void **state) {
     refuse("alert.rules", "beyond,stick", "alert.rules: 'stick' is not a rule (none, or some of");
     refuse("alert.rules", "", "is not a rule");
     refuse("alert.absent", "0", "alert.absent: '0' is not a time");
-    refuse("alert.absent", "soon", "alert.absent: 'soon' is no time (none, auto, or seconds");
+    refuse("alert.absent", "soon", "alert.absent: 'soon' is not a time (none, auto, or seconds");
 }
 
 int main(void) {
