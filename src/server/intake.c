@@ -432,8 +432,8 @@ static void intake_answer(struct svi_intake *in, const struct svi_batch *b, int 
     in->held_reply[in->held_count++] = (struct svi_held_reply){i, at, in->reply.size, taken, -1};
 }
 
-/* A message that was written but not applied for lack of memory would be applied by a restart. No reply goes
- * out for it: any answer could turn out wrong. */
+/* A message that was written but not applied for lack of memory would be applied by a restart. No reply is
+ * sent for it: any answer could turn out wrong. */
 static bool out_of_memory(const struct svi_intake *in) {
     return in->control->write_ahead && svi_stream_out_of_memory(in->control->stream);
 }
