@@ -193,7 +193,7 @@ void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit, int64
         if (k->lines[i].rows >= rows && ++shown)
             key_quality_line(k, &k->lines[i]);
     if (wanted > limit)
-        printf("and %" PRId64 " more: raise --limit\n", wanted - limit);
+        printf("and %" PRId64 " more: --limit shows more\n", wanted - limit);
     if (wanted < k->count)
         printf("and %" PRId64 " with fewer than %" PRId64 " rows\n", k->count - wanted, rows);
     const int count = svi_stream_figures(r->stream, NULL, r->now, &f);

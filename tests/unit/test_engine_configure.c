@@ -191,7 +191,7 @@ static void test_refusals(void **unused) {
     set(&f, "{'C': 3}"); /* with nothing seen */
     feed(&f, &random, 0, 150, true);
     refused(&f, "{'C': 0}", SVS_SETTING, "C");
-    refused(&f, "{'C': 4, 'seed': 2}", SVS_SETTING, "seed cannot be changed");
+    refused(&f, "{'C': 4, 'seed': 2}", SVS_SETTING, "seed is fixed for the lifetime");
     refused(&f, "{'C': 4, 'max.features': 5}", SVS_SETTING, "--max.features");
     refused(&f, "{'window': 0, 'window.seconds': 5}", SVS_SETTING, "window.seconds");
     refused(&f, "{'method': 'none'}", SVS_SETTING, "alsvm and falsvm");

@@ -548,7 +548,7 @@ static void models_that_do_not_fit(void **state) {
         .method = "alsvm", .d = 3, .rows = 1, .class_count = 2, .W = W, .b = b, .classes = classes};
     l->more = beside;
     assert_begins(l, false);
-    assert_model_refused(l, &m, "unavailable", "no samples of two classes");
+    assert_model_refused(l, &m, "unavailable", "has not seen two classes yet");
     for (int i = 0; i < 4; i++) {
         speaker_build(&l->speaker, "{'x': {'a': %d, 'b': 1, 'c': 2}, 'y': %d}", i, i % 2);
         const struct svi_bytes *f = &l->speaker.frame;
