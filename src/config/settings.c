@@ -254,7 +254,7 @@ const struct svi_setting svi_settings_table[] = {
          "features made of the time stamp: day (sine and cosine of the time of day), week (of the time of "
          "the week, and weekend), separated by commas",
          "Set it when the target follows the hour or the weekday."),
-    TEXT("zone", zone, "UTC", MODEL, "time zone of the calendar: UTC, +01:00 or Europe/Berlin",
+    TEXT("zone", zone, "UTC", MODEL, "time zone of alerts and of the calendar: UTC, +01:00 or Europe/Berlin",
          "Set it when people or daylight drive the process."),
     /* What to do with unusual samples. ONWARD: a change applies from the next sample on, and what was learned
      * stays. missing.words between them belongs to the reader. */

@@ -25,6 +25,7 @@
 #include "quality/decision.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
+#include "features/calendar.h"
 
 #define KEYS_SHARE 0.25   /* share of the machine's memory for the entries of keys on disk */
 #define MIN_GAMMA  1e-100 /* usable whatever the distances are */
@@ -484,6 +485,12 @@ static svs_code settings_check_merge_window(const struct svi_settings *s, svs_er
     return SVS_OK;
 }
 
+/* Alerts take an unknown zone for UTC, so that a kept state also starts on a machine without time zones. A
+ * zone that was given here must be known. */
+static svs_code settings_check_zone(const struct svi_settings *s, svs_error *err) {
+    return svi_settings_given(s, svi_settings_row("zone")) ? svi_calendar_set_zone(s->zone, err) : SVS_OK;
+}
+
 /* Sums are published where they add up: of least squares, in which each sample counts for as long as it is
  * held. */
 static svs_code settings_check_sums(const struct svi_settings *s, svs_error *err) {
@@ -549,6 +556,7 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     code = code == SVS_OK ? svi_rule_delays_read(s->alert_offdelay, true, rules.off_delay, err) : code;
     code = code == SVS_OK ? svi_limits_check(s->limits, s->features, svi_settings_keyed(s), err) : code;
     code = code == SVS_OK ? settings_check_decision(s, err) : code;
+    code = code == SVS_OK ? settings_check_zone(s, err) : code;
     /* The number of names last, once every text is known to be right: beyond max.features some of them could
      * not become a feature. */
     if (code != SVS_OK || count <= s->max_features)

@@ -64,6 +64,9 @@ expect 2 out '' 'a usage error leaves stdout empty' -- config --bogus
 expect 2 err "unknown action 'shw', the nearest known one is 'show'" 'config with a misspelt word' -- config shw
 expect 2 err "unexpected argument 'more'" 'config with too many words' -- config show more
 
+expect 1 err 'zone "Berlin" is not known: give UTC, an offset like +01:00' 'an unknown zone' -- config check --zone Berlin
+expect 2 err 'zone "Berlin" is not known' 'an unknown zone without a calendar' -- eval --zone Berlin "$folder/none.csv"
+expect 0 out '^zone: "-02:30"' 'a zone by its offset' -- config show --zone=-02:30
 expect 0 out '^window: 1000$' 'config default' -- config default
 expect 0 out '^method: auto$' 'config default: method auto' -- config default
 expect 0 out '^method: alsvm$' 'a window without a method: alsvm' -- config show --window 1000
