@@ -1,6 +1,6 @@
 """Runs the console sessions of a page: what is shown is what the program prints.
 
-A block ```console holds commands after `$ ` and what they print. In the output `...` stands for anything in a line, and for any lines where it
+A block ```console holds commands after `$ `, which go on in the next line after a `\\` at the end, and what they print. In the output `...` stands for anything in a line, and for any lines where it
 is alone. A command that ends in & runs in the background; the lines below it are waited for. A block after `<!-- file: NAME -->` is written to
 that file first. All blocks of a page are one shell in one new directory, in which `examples` and `build` are those of the project. The default
 addresses are replaced by free ports on the way in and back on the way out, so that two pages can run at the same time.
@@ -65,6 +65,8 @@ def commands(content):
     for line in content.splitlines():
         if line.startswith("$ "):
             result.append([line[2:], ""])
+        elif result[-1][0].endswith("\\") and not result[-1][1]:
+            result[-1][0] = result[-1][0][:-1] + line.lstrip()
         else:
             result[-1][1] += line + "\n"
     return result
@@ -152,7 +154,8 @@ class Session:
         """Starts it; returns what it printed as soon as that is as the pattern says, or when time is up."""
         self.logs += 1
         log = os.path.join(self.folder, ".log%d" % self.logs)
-        self.run("%s 2>%s &" % (command, log) if ">" in command else "%s >%s 2>&1 &" % (command, log))
+        own = "" if "2>" in command else " 2>" + log if ">" in command else " >%s 2>&1" % log
+        self.run("%s%s &" % (command, own))
         if "svmstream run" in command:
             self.run("learner=$!")
         end = time.monotonic() + PATIENCE
