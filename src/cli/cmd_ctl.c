@@ -278,7 +278,8 @@ static int cmd_ctl_run(const struct cli_args *a) {
         return cli_usage(a, "--yes applies to reset only, and %s needs no consent: leave it out",
                          a->positional[0]);
     const bool sets = a->positional_count > 1 && strcmp(a->positional[0], "config") == 0;
-    /* A timeout that is given holds for every request; else those that build or write something get more. */
+    /* A timeout that is given holds for every request; else those that build or write something get more,
+     * once a process is there to do so. */
     const double timeout = cli_has(a, "timeout")  ? cli_number(a, "timeout")
                            : stop || load || tune ? STOP_SECONDS
                            : sets                 ? CONFIG_SECONDS
@@ -286,8 +287,9 @@ static int cmd_ctl_run(const struct cli_args *a) {
     svs_code code = file ? cmd_ctl_build_model(a->positional[1], &request, &err) : cmd_ctl_build(a, &request);
     if (code == SVS_OK)
         code = client_ask(&a->settings,
-                          &(struct client_question){&request, timeout, stop, cli_waiting, (void *)a}, &reply,
-                          &err);
+                          &(struct client_question){&request, timeout, stop, cli_waiting, (void *)a,
+                                                    cli_number(a, "timeout")},
+                          &reply, &err);
     int result = code == SVS_OK ? cmd_ctl_show(a, &reply)
                  : err.text[0]  ? cli_error(a, &err)
                                 : cli_fail(a, "%s", svs_code_text(code));

@@ -23,7 +23,7 @@ static int cmd_keys_run(const struct cli_args *a) {
         code = svi_fail_memory(&err, "the request");
     if (code == SVS_OK)
         code = client_ask(
-            &s, &(struct client_question){&request, cli_number(a, "timeout"), false, cli_waiting, (void *)a},
+            &s, &(struct client_question){&request, cli_number(a, "timeout"), false, cli_waiting, (void *)a, 0},
             &reply, &err);
     if (code == SVS_OK)
         code = svi_key_report(cli_has(a, "json") ? NULL : stdout, reply.data, reply.data + reply.size, &err);

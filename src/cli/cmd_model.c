@@ -32,7 +32,7 @@ static svs_code ask_process(const struct cli_args *a, struct svi_bytes *out, svs
     svs_code code = client_model_request(cli_value(a, "key"), &request);
     if (code == SVS_OK)
         code = client_ask(&a->settings,
-                          &(struct client_question){&request, ASK_TIMEOUT, false, cli_waiting, (void *)a},
+                          &(struct client_question){&request, ASK_TIMEOUT, false, cli_waiting, (void *)a, 0},
                           &reply, err);
     if (code == SVS_OK)
         code = svi_msgpack_check(reply.data, reply.size, SVI_WALK_MAX, err);

@@ -1,6 +1,9 @@
 /* One request, one reply, over a socket that lives only for it. The monitor tells apart what a timeout could
  * not: nobody listens (the user is informed, and the wait continues), our key is refused (it ends at once),
- * or the process is slow. */
+ * or the process is slow.
+ *
+ * A request that rebuilds a model may take minutes, and has a timeout to match. That timeout holds once a
+ * process is there: where no process listens, `connecting` ends the wait after seconds. */
 #include "client/request.h"
 
 #include <errno.h>
@@ -24,9 +27,10 @@ static int request_poll(void *socket, void *monitor, const char *address, const 
     zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {monitor, 0, ZMQ_POLLIN, 0}};
     const double start = svi_monotonic();
     bool patient = !q->waiting; /* no (further) notice: none wanted, already given, or a process is there */
+    double timeout = q->connecting > 0 ? fmin(q->timeout, q->connecting) : q->timeout;
     /* Each round polls up to the next point in time that matters: the notice, or the timeout. */
-    for (double passed = 0; passed < q->timeout; passed = svi_monotonic() - start) {
-        const double until = patient ? q->timeout : fmin(q->timeout, SVI_WAITING);
+    for (double passed = 0; passed < timeout; passed = svi_monotonic() - start) {
+        const double until = patient ? timeout : fmin(timeout, SVI_WAITING);
         int event = 0, value;
         const int ready = zmq_poll(items, 2, 1 + (long)(1000 * fmax(0, until - passed)));
         if (ready < 0 || items[0].revents)
@@ -37,6 +41,7 @@ static int request_poll(void *socket, void *monitor, const char *address, const 
         if (ready == 0 && !patient)
             q->waiting(q->user, address);
         patient = patient || ready == 0 || event == ZMQ_EVENT_CONNECTED;
+        timeout = event == ZMQ_EVENT_CONNECTED ? q->timeout : timeout;
     }
     return 0;
 }

@@ -15,6 +15,7 @@ struct client_question {
     bool until_closed;               /* after the answer, wait until the process has closed the connection */
     client_waiting *waiting;         /* NULL: no notice */
     void *user;                      /* of `waiting` */
+    double connecting;               /* seconds until it gives up if no process listens; 0: the timeout */
 };
 
 /* Sends the request to the address `ctl` and waits for the reply, which replaces the content of `reply`.
