@@ -17,6 +17,8 @@
 #define CALLERS     2           /* threads that call BLAS at once: the stream and the refit */
 #define REST        (128 * MIB) /* program, libraries, and the memory of a start */
 #define MAX_THREADS 64          /* upper bound of OpenBLAS's threads */
+#define DEPTH       (512 << 10) /* bytes of the main thread's stack, more than it ever uses */
+#define PAGE        4096
 
 /* Not in a header of OpenBLAS, but exported by its library; absent in another BLAS. */
 extern void *blas_memory_alloc(int procpos) __attribute__((weak));
@@ -33,6 +35,15 @@ BEFORE_SANITIZERS static int loaded_threads(char **environment) {
     return count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : count;
 }
 
+/* The main thread's stack grows page by page, and each page counts towards the limit. A page that cannot be
+ * had later ends the process by a signal and without a word, so all of them are taken now. */
+BEFORE_SANITIZERS static void take_stack(void) {
+    char stack[DEPTH];
+    volatile char *const touched = stack;
+    for (size_t at = DEPTH; at > 0; at -= PAGE)
+        touched[at - 1] = 0;
+}
+
 /* Runs before the constructors of the libraries: OpenBLAS's own would hang, and cannot be stopped. */
 BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environment) {
     struct rlimit limit;
@@ -43,8 +54,10 @@ BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environm
         return;
     const int threads = loaded_threads(environment);
     const size_t need = (size_t)(threads - 1) * (BUFFER + STACK) + CALLERS * BUFFER + REST;
-    if (limit.rlim_cur >= need)
+    if (limit.rlim_cur >= need) {
+        take_stack();
         return;
+    }
     const int length = snprintf(
         text, sizeof text,
         "svmstream: the address space is limited to %zu MiB (ulimit -v), but OpenBLAS with %d thread%s needs "

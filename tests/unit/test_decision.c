@@ -16,10 +16,12 @@ static void prices_are_read(void **unused) {
                                        "-1>1=3", "a=b=2", "0=0"};
     static const struct {
         const char *text, *why;
-    } bad[] = {{"1", "has no price"},         {"1=x", "no number from 0"},   {"1=-2", "no number from 0"},
-               {"1=nan", "no number from 0"}, {"=3", "names no class"},      {"a>=3", "names no class"},
-               {"a>a=3", "costs nothing"},    {"a=3,a=4", "is a duplicate"}, {"a=3,,b=4", "has no price"},
-               {"a=3,", "has no price"},      {"0.5=3", "cannot be a label"}};
+    } bad[] = {{"1", "has no price"},           {"1=x", "not a number from 0"},
+               {"1=-2", "not a number from 0"}, {"1=nan", "not a number from 0"},
+               {"=3", "names no class"},        {"a>=3", "names no class"},
+               {"a>a=3", "costs nothing"},      {"a=3,a=4", "is a duplicate"},
+               {"a=3,,b=4", "has no price"},    {"a=3,", "has no price"},
+               {"0.5=3", "cannot be a label"}};
     svs_error err;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (parse(good[i], &err) != SVS_OK)

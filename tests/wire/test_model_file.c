@@ -127,7 +127,7 @@ static void test_text(void **state) {
         {"solver_type MCSVM_CS\nnr_class 3\nlabel 1 2 3\nnr_feature 9\nbias -1\nw\n1 2 3\n4 5 6\n",
          "too short", SVS_INVALID},
         {"solver_type MCSVM_CS\nnr_class 2\nlabel 1 2\nnr_class 3\nnr_feature 1\nbias -1\nw\n1 2 3\n",
-         "not understood", SVS_INVALID},
+         "not a line", SVS_INVALID},
         {"solver_type ONECLASS_SVM\nnr_class 2\nnr_feature 1\nbias -1\nw\n1\n", "one-class", SVS_UNAVAILABLE},
         {"svm_type one_class\n", "one_class", SVS_UNAVAILABLE},
         {"svm_type c_svc\nkernel_type sigmoid\n", "sigmoid", SVS_UNAVAILABLE},
