@@ -27,8 +27,12 @@
 
 #define TRANSACTION_SECONDS 0.1
 #define TRANSACTION_BYTES   ((size_t)4 << 20) /* written in one transaction, at most */
-#define STEP_MS             20                /* that a step of a transaction may block */
-#define RESUMED_MS          2000              /* the same for a step that has timed out before */
+/* That a step of a transaction may block. A call that timed out continues in the background, and is resumed by
+ * calling again. librdkafka 2.0.2 forgets which call that was if its own thread has not answered meanwhile:
+ * then the resumed call fails ("Erroneous state"), and the process is aborted when the outcome arrives
+ * ("Invalid transaction state transition"). That thread answers within milliseconds but on a machine without
+ * a free processor. */
+#define STEP_MS             2000
 #define AGAIN_SECONDS       0.05
 
 struct kafka_record {
@@ -163,19 +167,9 @@ static void publisher_failed(struct kafka_publisher *p, rd_kafka_resp_err_t code
     svi_fail(&p->why, SVS_IO, "%s", kafka_error_text(code, reason, text, sizeof text));
 }
 
-/* How long the next step may block. A call that timed out continues in the background, and is resumed by
- * calling again. librdkafka 2.0.2 forgets which call that was if the resumed one times out before its own
- * thread has answered once, and then aborts the process when the outcome arrives ("Invalid transaction state
- * transition"). That thread answers at once but on a machine without a free processor, so a resumed call gets
- * time enough. */
-static int publisher_patience(const struct kafka_publisher *p) {
-    return p->resumed ? RESUMED_MS : STEP_MS;
-}
-
 /* The outcome of a step of a transaction: true: it is done. Otherwise it is tried again, aborted, or final. A
  * fatal error of the client stands behind a step's own error code. */
 static bool publisher_step(struct kafka_publisher *p, rd_kafka_error_t *error) {
-    p->resumed = error && rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR__TIMED_OUT;
     if (!error)
         return true;
     char why[400];
@@ -256,7 +250,7 @@ void kafka_publisher_turn(struct kafka_publisher *p) {
         return;
     }
     if (p->phase == PUBLISHER_BEGINNING &&
-        publisher_step(p, rd_kafka_init_transactions(p->producer, publisher_patience(p))))
+        publisher_step(p, rd_kafka_init_transactions(p->producer, STEP_MS)))
         p->phase = PUBLISHER_READY;
     if (p->phase == PUBLISHER_READY && p->at < p->queue.size &&
         publisher_step(p, rd_kafka_begin_transaction(p->producer))) {
@@ -271,10 +265,10 @@ void kafka_publisher_turn(struct kafka_publisher *p) {
             p->phase = PUBLISHER_COMMITTING;
     }
     if (p->phase == PUBLISHER_COMMITTING &&
-        publisher_step(p, rd_kafka_commit_transaction(p->producer, publisher_patience(p))))
+        publisher_step(p, rd_kafka_commit_transaction(p->producer, STEP_MS)))
         publisher_settle(p);
     if (p->phase == PUBLISHER_ABORTING &&
-        publisher_step(p, rd_kafka_abort_transaction(p->producer, publisher_patience(p)))) {
+        publisher_step(p, rd_kafka_abort_transaction(p->producer, STEP_MS))) {
         p->aborted++;
         publisher_go_back(p);
     }

@@ -31,7 +31,6 @@ struct kafka_publisher {
     int partition;
     bool transactional;
     enum kafka_publishing phase;
-    bool resumed;           /* the last step of a transaction timed out, and continues in the background */
     double opened;          /* svi_monotonic: when the transaction was opened */
     struct svi_bytes queue; /* records: struct kafka_record and its bytes each */
     size_t first,

@@ -253,7 +253,8 @@ void svi_engine_publish_stats(struct svi_engine *e, const struct svi_figure *fig
 /* Closes all open alerts of every kind; `why` is the reason published. */
 void svi_engine_end_alerts(struct svi_engine *e, const char *why);
 
-/* Beginning of lines for people: the stream (as svi_alert_stream), and a label (NULL is fine). */
+/* Beginning of lines for people: the stream (as svi_alert_stream), and a label (NULL is fine). The result is
+ * `out` if both are there, else one of the arguments. */
 #define SVI_SUBJECT (SVI_STREAM_MAX + SVS_KEY_MAX + 2)
 const char *svi_subject(const char *stream, const char *label, char out[SVI_SUBJECT]);
 const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]);

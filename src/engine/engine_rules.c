@@ -11,8 +11,11 @@
 
 const char *svi_subject(const char *stream, const char *label, char out[SVI_SUBJECT]) {
     const char *name = svi_alert_stream(stream);
-    const bool labelled = label && label[0];
-    snprintf(out, SVI_SUBJECT, "%s%s%s", name, name[0] && labelled ? " " : "", labelled ? label : "");
+    if (!label || !label[0])
+        return name; /* asked for each sample: nothing is copied where one of the two is empty */
+    if (!name[0])
+        return label;
+    stpcpy(stpcpy(stpcpy(out, name), " "), label); /* both have their limits, of which `out` is the sum */
     return out;
 }
 

@@ -135,8 +135,8 @@ static void group_line(const struct svi_fleet *f, const struct svi_alert_group *
     char name[GROUP_NAME], subject[SVI_SUBJECT];
     const char *stream = svi_alert_stream(f->stream.root->s->stream);
     if (g->keys == 1) { /* the others are no more */
-        svi_subject(stream, g->name[0], subject);
-        svi_escape(name, sizeof name, subject, strlen(subject));
+        const char *of = svi_subject(stream, g->name[0], subject);
+        svi_escape(name, sizeof name, of, strlen(of));
         const bool colon = rest[0] == ':';
         snprintf(out, GROUP_LINE, "%s%s%s", name, name[0] && !colon ? " " : "",
                  rest + (name[0] || !colon ? 0 : 2));
