@@ -255,6 +255,8 @@ static struct svi_alert_fact fact_of(struct svi_alert_stage *s, const struct svi
         fact.with_name = of.name;
         fact.with_unit = of.unit;
         fact.with_value = of.value;
+        fact.category = of.with_category;
+        fact.with_category = of.category;
     }
     return fact;
 }

@@ -109,9 +109,9 @@ static void category_text(char out[PART], const char *feature, int column, doubl
     char name[NAME];
     snprintf(out, PART, "%s%s%s%s%s", before, value != 0 ? "" : "not ", svi_alert_name(name, feature, column),
              ago,
-             value == 0 && low == 1                ? " (usually it is)"
-             : value != 0 && low == 0 && high == 0 ? " (usually not)"
-                                                   : "");
+             value == 0 && low > 0    ? " (usually it is)"
+             : value != 0 && high < 1 ? " (usually not)"
+                                      : "");
 }
 
 /* " vibration 4.1 mm/s (usually 0.9 to 1.3, never beyond 0.6 to 2.1 before)". `before`: the separator. */
@@ -237,9 +237,10 @@ static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, boo
     const char *basis = f->basis ? f->basis(f, dated) : NULL;
     svi_alert_name(name, f->name, f->column);
     svi_human_span(span, by_rows, f->span);
-    if (f->category && is_category_value(f->value) && !f->step) {
+    /* Of another feature: the range is not that of the category. */
+    if (f->category && is_category_value(f->value) && !f->step && !of_other) {
         category_text(out, f->name, f->column, f->value, "", ago_text(ago, f->ago), bare ? NAN : f->low,
-                      f->high);
+                      bare ? NAN : f->high);
         return;
     }
     if (f->deviates == SVI_DEVIATES_SPREAD && f->span > 0 && !bare) {

@@ -37,7 +37,7 @@ BEFORE_SANITIZERS static int loaded_threads(char **environment) {
 
 /* The main thread's stack grows page by page, and each page counts towards the limit. A page that cannot be
  * had later ends the process by a signal and without a word, so all of them are taken now. */
-BEFORE_SANITIZERS static void take_stack(void) {
+BEFORE_SANITIZERS __attribute__((noinline)) static void take_stack(void) {
     char stack[DEPTH];
     volatile char *const touched = stack;
     for (size_t at = DEPTH; at > 0; at -= PAGE)
@@ -55,7 +55,8 @@ BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environm
     const int threads = loaded_threads(environment);
     const size_t need = (size_t)(threads - 1) * (BUFFER + STACK) + CALLERS * BUFFER + REST;
     if (limit.rlim_cur >= need) {
-        take_stack();
+        if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur >= 2 * DEPTH) /* ulimit -s */
+            take_stack();
         return;
     }
     const int length = snprintf(

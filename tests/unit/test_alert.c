@@ -496,6 +496,33 @@ static void test_categories_and_what_persists(void **state) {
                       "usual range), by chance about once in 100 rows, since row 8");
     l.count = 0;
     assert_episode(l, "s notice: persistent deviation, by chance about once in 100 rows, since row 8");
+    f[0] = (struct svi_alert_fact){.name = "shift=day",
+                                   .category = true,
+                                   .value = 1,
+                                   .expected = .1,
+                                   .low = -.1,
+                                   .high = .3,
+                                   .with = -1};
+    l = (struct svi_episode_line){.facts = f,
+                                  .stream = "s",
+                                  .count = 1,
+                                  .state = SVI_ALERT_UPDATE,
+                                  .news = SVI_POLICY_LASTS,
+                                  .surprise = 2,
+                                  .by_rows = true,
+                                  .since = 8,
+                                  .time = 8};
+    assert_episode(l, "s notice, ongoing: shift=day (usually not), by chance about once in 100 rows, "
+                      "since row 8");
+    f[0].with = 2; /* named for the deviation of temp, whose range it has */
+    f[0].with_name = "temp";
+    f[0].with_value = 9;
+    f[0].low = 1;
+    f[0].high = 5;
+    f[0].deviates = SVI_DEVIATES_OTHER;
+    f[0].basis = there;
+    assert_episode(l, "s notice, ongoing: shift=day 1 while temp is 9 (1 to 5 expected for temp), "
+                      "by chance about once in 100 rows, since row 8");
 }
 
 static void assert_quality(struct svi_quality_line l, const char *want) {

@@ -3,6 +3,8 @@ process.
 """
 from __future__ import annotations
 
+import decimal
+import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union, cast
 
@@ -29,7 +31,7 @@ def _default(item: Any) -> Any:
         return None
     if isinstance(item, Mapping):
         return dict(item)
-    if hasattr(item, "__float__") and not isinstance(item, complex):  # Decimal, Fraction
+    if isinstance(item, (numbers.Real, decimal.Decimal)):  # a fraction, too
         return float(item)
     raise _Unknown("a value is a %s%s" % (type(item).__name__, _allowed(item)))
 
