@@ -256,8 +256,7 @@ static void partition_out_of_range(struct kafka_partition *p) {
         p->worker->counters.offsets_lost += low - p->offset;
         kafka_log("partition %d: samples_lost: the entries at offsets %" PRId64 " to %" PRId64
                   " of topic %s were deleted before they were read (retention.ms, retention.bytes); the "
-                  "model continues "
-                  "at %" PRId64,
+                  "model continues at %" PRId64,
                   p->number, p->offset, low - 1, topic, low);
         p->offset = low;
     } else if (p->offset > high) {

@@ -299,8 +299,10 @@ static int cmd_ctl_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_NUMBER("timeout", 0, "SECONDS", "5", 0.001, 1e6,
-               "wait this long for the reply; for stop, load and tune 60, for config with settings 600"),
+    CLI_NUMBER(
+        "timeout", 0, "SECONDS", "5", 0.001, 1e6,
+        "wait this long for the reply; for stop, load and tune 60, for config with settings 600, but 5 while "
+        "no process listens"),
     CLI_SWITCH("yes", 0, "with reset: confirm that the model kept in state.dir is dropped"),
     CLI_SWITCH("relearn", 0, "with load checkpoint=N: learn the samples after it again"),
     CLI_OPTION("without-src", 0, "NAME", NULL, "with --relearn: except samples of this source"), CLI_END};

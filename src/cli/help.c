@@ -25,6 +25,7 @@
 #define ENTRY_LEFT  160 /* bytes of the name of an option or setting, with its value */
 #define ENTRY_TEXT  512
 #define NAMES_MAX   64  /* commands and topics */
+#define MENTIONS    5   /* pages that are named for a word */
 #define PAGE_NARROW 40  /* narrower terminals get 80 columns, as does output that is not a terminal */
 #define PAGE_WIDE   110 /* longer lines are hard to read */
 
@@ -187,15 +188,12 @@ static int list_names(const struct cli_command *const *all, const char *names[NA
     return commands;
 }
 
-/* Names the pages of the manual that contain the word. */
+/* Names pages of the manual that contain the word: the first ones, since a common word is in most. */
 static void write_mentions(const char *word) {
-    const char *before = "; it stands in the pages ";
-    for (const struct svi_manual_page *p = svi_manual_pages; p->topic; p++) {
-        if (strlen(word) < 3 || !strcasestr(p->text, word))
-            continue;
-        fprintf(stderr, "%s%s", before, p->topic);
-        before = ", ";
-    }
+    int count = 0;
+    for (const struct svi_manual_page *p = svi_manual_pages; p->topic && count < MENTIONS; p++)
+        if (strlen(word) >= 3 && strcasestr(p->text, word))
+            fprintf(stderr, "%s%s", count++ ? ", " : "; these pages mention it: ", p->topic);
 }
 
 int cli_unknown(const struct cli_command *const *all, const char *what, const char *name) {

@@ -111,7 +111,7 @@ static svs_code save_read_header(const void *bytes, size_t size, struct svi_head
         return svi_fail(err, SVS_UNAVAILABLE,
                         SAVE_NAME " was written by version %s with layout %llu, and version %s reads layout "
                                   "%d: load it with the version that wrote it",
-                        parts->program, (unsigned long long)h->v, svs_version(), SVI_STATE_LAYOUT);
+                        parts->program, (unsigned long long)h->v, SVS_VERSION, SVI_STATE_LAYOUT);
     case SVI_HEADER_INCOMPLETE:
         return save_damaged(err, "a field of the header is absent or of another type");
     default:

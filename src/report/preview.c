@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -271,13 +272,16 @@ static void preview_print_alerts(const struct svi_preview *l) {
                preview_span(l, a, log->lasted / (double)log->closed), preview_span(l, b, log->longest));
 }
 
-/* A budget of one a day, or a week, keeps quiet in a file of a few hours, whatever happens there. */
+/* A budget of one a day keeps quiet in a file of a few hours, whatever happens there. One an hour, the
+ * advice, is no more than a budget of 24 a day. */
 static void preview_advise(const struct svi_preview *l) {
     const struct svi_alert_log *log = &l->log;
     const double days = preview_days(l);
     char span[SVI_HUMAN];
-    if (log->alerts == 0 && log->rows > 0 && days < 1 &&
-        (strstr(log->budget, "/day") || strstr(log->budget, "/week")))
+    const double daily = strstr(log->budget, "/day")    ? atof(log->budget)
+                         : strstr(log->budget, "/week") ? atof(log->budget) / 7
+                                                        : INFINITY;
+    if (log->alerts == 0 && log->rows > 0 && days < 1 && daily < 24)
         fprintf(stderr, "no alert in %s at the budget of %s: --alert.budget 1/hour shows more\n",
                 svi_human_span(span, false, days * DAY), log->budget);
 }

@@ -230,7 +230,7 @@ static svs_code intake_stdin_check_task(const struct rows *r, svs_error *err) {
         err, SVS_SETTING,
         "the label has many different numbers: give --task regress to predict a number%s, or --task "
         "classify if each number is a class",
-        s->state_dir[0] ? ", with another state.dir" : "");
+        s->state_dir[0] ? ", and remove state.dir or use another" : "");
 }
 
 /* Applies a row as the message that a producer would send. Encoding may add names to the schema in passing;

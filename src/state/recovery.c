@@ -69,7 +69,7 @@ static void recovery_check_model(struct recovering *w) {
         fprintf(w->o->log,
                 "state: the checkpoint is of svmstream %s on %s, this is %s on %s: the model is rebuilt "
                 "from its samples\n",
-                c->program, c->isa, svs_version(), isa);
+                c->program, c->isa, SVS_VERSION, isa);
     if (!r->rebuilt && r->residual > TOLERANCE && w->o->log)
         fprintf(w->o->log,
                 "state: the model is kept bit for bit; it solves the system of its window to %.1e\n",

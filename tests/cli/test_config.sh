@@ -42,7 +42,7 @@ expect 2 err "unknown command 'confg', the nearest known one is 'config'" 'a mis
 expect 2 err 'write options after the command' 'an option before the command' -- --window 5 config
 expect 0 out 'Usage: svmstream config' 'help COMMAND' -- help config
 expect 2 err "unknown command or topic 'bogus'" 'help for an unknown topic' -- help bogus
-expect 2 err "unknown command or topic 'pandas'; it stands in the pages .*input.*python" 'help for a word far from all: its pages' -- help pandas
+expect 2 err "unknown command or topic 'pandas'; these pages mention it: .*input.*python" 'help for a word far from all: its pages' -- help pandas
 expect 2 err "unexpected argument 'app.csv': read a file with .svmstream run --in - < FILE" 'run with a file' -- run app.csv
 expect 2 err 'tcp://127.0.0.1:5999 is an address, not a file: name it with --in' 'feed with an address as file' -- feed tcp://127.0.0.1:5999 app.csv
 expect 0 out '^svmstream durability - ' 'help TOPIC' -- help durability

@@ -503,15 +503,10 @@ static void test_categories_and_what_persists(void **state) {
                                    .low = -.1,
                                    .high = .3,
                                    .with = -1};
-    l = (struct svi_episode_line){.facts = f,
-                                  .stream = "s",
-                                  .count = 1,
-                                  .state = SVI_ALERT_UPDATE,
-                                  .news = SVI_POLICY_LASTS,
-                                  .surprise = 2,
-                                  .by_rows = true,
-                                  .since = 8,
-                                  .time = 8};
+    l.opening = NULL;
+    l.combination = false;
+    l.count = 1;
+    l.state = SVI_ALERT_UPDATE;
     assert_episode(l, "s notice, ongoing: shift=day (usually not), by chance about once in 100 rows, "
                       "since row 8");
     f[0].with = 2; /* named for the deviation of temp, whose range it has */
