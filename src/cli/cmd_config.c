@@ -1,9 +1,13 @@
 /* config: the effective settings, as a file that the program reads back, and the memory they need.
  *
- * `show` writes the effective settings, those of a kept state included, and the memory of the process with
- * them for some numbers of features. `check` reports contradictions, how a data file would be interpreted,
- * and large memory. `default` writes the settings without any file or flag. `show` prints contradictions as a
- * comment, so that its output is a valid file of settings in any case.
+ * Settings of flags and of the file enter; text leaves. `show` writes the effective settings, those of a kept
+ * state included, and the memory of the process with them for some numbers of features. `check` reports
+ * contradictions, how a data file would be interpreted, and large memory. `default` writes the settings
+ * without any file or flag.
+ *
+ * The main difficulty is to answer as a start would, without starting: the state is only read, and rows of a
+ * file are learned in a stream that is thrown away. `show` prints contradictions as a comment, so that its
+ * output is a valid file of settings in any case. For the same reason all figures of memory are comments.
  *
  * In order of reading: the kept settings, memory, then the three verbs. */
 #include <stdint.h>
@@ -28,17 +32,20 @@
 #define ROWS_READ 1000 /* of a data file that is checked */
 
 /* Fills the settings that are not given from the state in state.dir, as a start would. An absent or empty
- * state changes nothing. */
+ * state changes nothing. The state is recovered whole: whether its model can take the new settings depends on
+ * what it holds. */
 static svs_code config_merge_kept(struct svi_settings *s, svs_error *err) {
     const struct svi_recovery_options o = {.until = UINT64_MAX};
     struct svi_state_dir f;
     if (!s->state_dir[0] || access(s->state_dir, F_OK) != 0)
         return SVS_OK;
+    /* Not for writing: a command that shows settings must not change a state. */
     svs_code code = svi_layout_open(&f, s->state_dir, false, err);
     if (code != SVS_OK)
         return code;
     struct svi_recovery *r = svi_recovery_new(&f, &o, err);
     code = r ? svi_settings_merge(s, &r->settings, err) : err->code == SVS_EMPTY ? SVS_OK : err->code;
+    /* After the merge, as rows not given have the kept values now. */
     if (r && code == SVS_OK)
         code = svi_engine_configurable(svi_stream_root(r->stream), s, err);
     svi_recovery_free(&r);
@@ -46,6 +53,7 @@ static svs_code config_merge_kept(struct svi_settings *s, svs_error *err) {
     return code;
 }
 
+/* A regression has no classes, so its lines leave that column out. */
 static void config_memory_line(const struct svi_settings *s, int d, int classes, FILE *to) {
     const double process = svi_server_memory(s, d, classes), engine = process - svi_server_process_memory(d);
     if (s->task == SVS_REGRESS)
@@ -62,6 +70,7 @@ static void config_write_keys(const struct svi_settings *s, const char *lead, FI
     struct svi_keys_memory m;
     if (!svi_settings_keyed(s))
         return;
+    /* The classes of later keys are unknown here: the figure is for two. */
     svi_keys_memory(s, d, 2, &m);
     fprintf(
         to, "%seach key with %d features and a full window takes %s %.1f KiB; keys.memory %lld, %.2f GiB%s",
@@ -83,12 +92,14 @@ static void config_write_memory(const struct svi_settings *s, FILE *to) {
         if (*common < last)
             config_memory_line(s, *common, 2, to);
     config_memory_line(s, last, 2, to);
+    /* Memory grows with the classes that a stream meets: the last line is the limit. */
     if (s->task == SVS_CLASSIFY)
         config_memory_line(s, last, (int)s->max_classes, to);
     config_write_keys(s, "#   ", to);
 }
 
-/* True, with a text, when the keys that may be in memory need more than the machine has. */
+/* True, with a text, when the keys that may be in memory need more than the machine has. With keys.memory 0
+ * the number follows from the machine, so this is about a number that was given. */
 static bool config_keys_warning(const struct svi_settings *s, char *text, size_t size) {
     struct svi_keys_memory m;
     if (!svi_settings_keyed(s))
@@ -104,6 +115,8 @@ static bool config_keys_warning(const struct svi_settings *s, char *text, size_t
     return true;
 }
 
+/* Errors do not end it: the settings are shown so that the contradiction can be found in them. The exit
+ * status is 0 for the same reason. */
 static int cmd_config_show(const struct cli_args *a) {
     struct svi_settings s = a->settings;
     svs_error err;
@@ -127,7 +140,8 @@ static const char *config_size(char out[32], double bytes) {
     return out;
 }
 
-/* A warning only: limits are often set high, and cost nothing until a stream uses them. */
+/* A warning only: limits are often set high, and cost nothing until a stream uses them. It is about two
+ * figures: the process against the machine, and the d x d matrix, which is read with each sample. */
 static void warn_of_memory(const struct cli_args *a, const struct svi_settings *s) {
     const int named = svi_settings_feature_count(s), d = named > 0 ? named : (int)s->max_features;
     const double memory = svi_server_memory(s, d, 2), each = 8.0 * d * d;
@@ -150,6 +164,7 @@ static void warn_of_keys(const struct cli_args *a, const struct svi_settings *s)
         cli_fail(a, "warning: %s", text);
 }
 
+/* The events of the temporary stream have no reader. */
 static void config_sink(void *user, const struct svi_event *event) {
     (void)user;
     (void)event;
@@ -165,12 +180,15 @@ static svs_code config_take_rows(svi_reader *r, const struct svi_settings *s, sv
     svi_stream *stream = svi_stream_new(s, 0, config_sink, NULL, err);
     if (!stream)
         return err->code;
+    /* Rows are read into the engine's own shape, so the names of the file become its columns. */
     svi_reader_shape(r, &svi_engine_schema(svi_stream_root(stream))->shape);
+    /* Rows that cannot be read are passed over: they are not a fault of the settings. */
     for (int i = 0; i < ROWS_READ && (what == SVI_READ_ROW || what == SVI_READ_BAD); i++) {
         const double now = svi_wall_clock();
         if ((what = svi_reader_row(r, &m, &why)) == SVI_READ_ROW)
             svi_stream_message(stream, &m, NULL, 0, now, NULL);
     }
+    /* `why` may hold the reason of a bad row before: only a failure of the file counts. */
     svs_code code = what == SVI_READ_FAIL ? svi_fail(err, why.code, "%s", why.text) : SVS_OK;
     if (code == SVS_OK && svi_stream_strangers(stream, strangers, sizeof strangers))
         code = svi_fail(err, SVS_UNKNOWN_COLUMN, "%s", strangers);
@@ -178,6 +196,8 @@ static svs_code config_take_rows(svi_reader *r, const struct svi_settings *s, sv
     return code;
 }
 
+/* A file shows the task if none is given, and the temporary stream needs it. The task stays in *s, so that
+ * the warnings after this are about it, too. */
 static svs_code config_check_file(const struct cli_args *a, struct svi_settings *s, const char *path,
                                   svs_error *err) {
     struct svi_reader_options o = svi_settings_reader(s);
@@ -194,6 +214,8 @@ static svs_code config_check_file(const struct cli_args *a, struct svi_settings 
     return code;
 }
 
+/* Kept settings enter first, since contradictions may be with those. Warnings follow when nothing is wrong,
+ * and do not change the exit status. */
 static int cmd_config_check(const struct cli_args *a) {
     struct svi_settings s = a->settings;
     svs_error err;
@@ -211,6 +233,7 @@ static int cmd_config_check(const struct cli_args *a) {
     return CLI_OK;
 }
 
+/* Given settings would be ignored in silence, so they are refused. */
 static int cmd_config_default(const struct cli_args *a) {
     struct svi_settings s;
     for (int i = 0; i < svi_settings_count; i++)

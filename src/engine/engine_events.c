@@ -1,13 +1,17 @@
 /* Output of the engine: events, figures and the present model. Nothing else publishes.
  *
- * Every event passes through svi_publish, which numbers it by topic even while the stream is muted: after a
- * recovery the numbers continue where the ended process stopped. A model event carries the online model or,
- * if the refit serves, the model of the refit, completed with what only the learner knows (classes, samples
- * learned).
+ * Scores, alerts, errors, models and figures enter from the stages of the engine; numbered events leave
+ * through the sink of its owner. Every event passes through svi_publish, which numbers it by topic even while
+ * the stream is muted: after a recovery the numbers continue where the ended process stopped. So the main
+ * difficulty is that numbers and counters may depend on the elements only. Only content made for readers is
+ * left out while muted.
  *
- * Figures have two origins: counters kept in e->kept, and the health of the parts, which is read when stats
- * are due. Everything published points into buffers of the engine and is valid during the call of the sink.
- * Read svi_publish, then the topics in order: score, alert, error, model, stats. */
+ * A model event carries the online model or, if the refit serves, the model of the refit, completed with what
+ * only the learner knows (classes, samples learned). Figures have two origins: counters kept in e->kept, and
+ * the health of the parts, which is read when stats are due.
+ *
+ * Everything published points into buffers of the engine and is valid during the call of the sink. Read
+ * svi_publish, then the topics in order: score, alert, error, model, stats. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,8 +29,9 @@
 #define HISTORIES    3
 #define HISTORY_ROWS 120
 
-/* Sends an alert that opens, with the last values of the features that contribute most. Nothing of an
- * alert policy is off in an engine without a history: it has no rows then. */
+/* Sends an alert that opens, with the last values of the features that contribute most. Nothing of an alert
+ * policy is off in an engine without a history: it has no rows then. The values are on this stack, so the
+ * event drops them after the call. */
 static void publish_open(struct svi_engine *e, struct svi_event *event) {
     struct svi_alert_event *a = &event->as.alert;
     struct svi_feature_history history[HISTORIES];
@@ -37,6 +42,7 @@ static void publish_open(struct svi_engine *e, struct svi_event *event) {
     for (a->history_count = 0; a->history_count < count; a->history_count++) {
         const int i = a->history_count;
         const int rows = svi_history_column(h, a->top[i].column, HISTORY_ROWS, values[i], times[i]);
+        /* A feature without rows ends the list: readers find the i-th history with the i-th feature. */
         if (rows == 0)
             break;
         history[i] = (struct svi_feature_history){times[i], values[i], rows};
@@ -50,6 +56,7 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
     svi_engine_settle(e);
     event->stream = e->s->stream;
     event->epoch = e->epoch;
+    /* Where the sink numbers the alerts of all engines, a number of this one would be a second one. */
     const bool alert = event->topic == SVI_TOPIC_ALERT;
     const bool numbered = !alert || !(e->common->sink_numbers_alerts || event->as.alert.kept_only);
     event->seq = numbered ? e->seq[event->topic]++ : 0;
@@ -64,6 +71,7 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
         e->sink(e->user, event);
 }
 
+/* Which scores a caller wants must not change the state, so neither number nor counter moves. */
 static void publish_unnumbered(struct svi_engine *e, struct svi_event *event) {
     svi_engine_settle(e);
     event->stream = e->s->stream;
@@ -72,6 +80,8 @@ static void publish_unnumbered(struct svi_engine *e, struct svi_event *event) {
     e->sink(e->user, event);
 }
 
+/* The part of a score event that must be read at the step. Novelty may follow later, on another thread, and
+ * svi_publish_score then completes the event. */
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                     struct svi_score *score) {
     struct svi_event *event = &score->event;
@@ -79,6 +89,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
     event->as.score.id = m->id;
     event->as.score.y = m->y;
     event->as.score.scores = step->scores;
+    /* Method none makes no prediction: the event is sent for its novelty. */
     event->as.score.rows = e->s->method == SVI_METHOD_NONE ? 0 : step->rows;
     event->as.score.proba = e->quality_stage.proba;
     event->as.score.proba_count = e->quality_stage.proba_count;
@@ -122,6 +133,7 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score,
         event->as.score.yhat = svs_learner_class(e->learner, score->predicted);
     if (score->reply)
         svi_reply_scores_event(score->reply, event);
+    /* A reply may ask for the score of a sample whose score event is not due. */
     if (!score->published)
         return;
     event->as.score.predicted = classed ? score->predicted : -1;
@@ -129,13 +141,14 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score,
         publish_unnumbered(e, event);
         return;
     }
+    /* After the unnumbered way out, as this counter is part of the state. */
     e->kept[SVI_KEPT_PUBLISHED_SCORES]++;
     svi_publish(e, event);
 }
 
 /* Numbers an alert of novelty or, with a measure, of quality. An update or a close repeats the number of its
- * open. A verdict names an alert by this number, so the policy is given it as well. False: the event is part
- * of another alert and is not published. */
+ * open. A verdict names an alert by this number, so the policy is given it as well. A novelty alert may join
+ * an alert of a rule (engine_cases.c). False: the event is part of another alert and is not published. */
 static bool alert_number(struct svi_engine *e, struct svi_alert_event *a) {
     struct svi_episodes *n = &e->episodes;
     if (!a->measure) {
@@ -161,6 +174,7 @@ void svi_publish_verdict(struct svi_engine *e, const struct svi_given_verdict *v
     char text[sizeof shown + sizeof by + 80];
     const char *of = svi_subject(e->s->stream, e->label, subject);
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = now};
+    /* Both names are from outside: a text for people must not carry their bytes as they are. */
     svi_escape(shown, sizeof shown, of, strlen(of));
     svi_escape(by, sizeof by, v->by, strlen(v->by));
     snprintf(text, sizeof text, "%s%salert %" PRId64 " %s%s%s%s", shown, shown[0] ? " " : "", v->alert,
@@ -176,6 +190,7 @@ void svi_publish_verdict(struct svi_engine *e, const struct svi_given_verdict *v
     svi_publish(e, &event);
 }
 
+/* Remarks have a count by code but are not refusals: the input that they are about was accepted. */
 void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,
                        size_t length, double now) {
     struct svi_event event = {.topic = SVI_TOPIC_ERROR, .ts = now};
@@ -195,6 +210,8 @@ void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const v
     svi_publish_error(e, known ? code : SVS_INVALID, reason, bytes, length, now);
 }
 
+/* Called before a row is accepted, so that no model event fails later for lack of memory for names. Doubling
+ * keeps the cost of a row constant when columns arrive one at a time. */
 svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err) {
     if (d <= e->name_capacity)
         return SVS_OK;
@@ -210,8 +227,9 @@ svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err) {
     return SVS_OK;
 }
 
-/* The names of the first d columns, NULL when the stream has none. Only new ones are looked up: an accepted
- * name neither moves nor changes until features are reassigned or pruned, which lowers name_count. */
+/* The names of the first d columns, NULL when the stream has none, or not for all of them. Only new ones are
+ * looked up: an accepted name neither moves nor changes until features are reassigned or pruned, which lowers
+ * name_count. */
 static const char *const *names_of(struct svi_engine *e, int d) {
     if (d < 1 || e->schema.shape.names_kept < d || d > e->name_capacity)
         return NULL;
@@ -229,8 +247,10 @@ svs_code svi_engine_describe(struct svi_engine *e, svs_model *m, svs_error *err)
     const bool means = s->o.missing == SVI_MISSING_MEAN || s->o.missing == SVI_MISSING_AUTO;
     if (!m->features || !svi_schema_matters(s, filled))
         return SVS_OK;
+    /* Most streams need no means, so their array is made when first needed. */
     if (means && !e->means && !(e->means = svi_alloc_array((size_t)e->s->max_features, sizeof *e->means)))
         return svi_fail_memory(err, "the means of the features");
+    /* A feature that stands for a category, or that has no column now, has no mean to send. */
     for (int j = 0; means && j < m->d; j++)
         if (!s->columns || (!s->one_hot[j] && s->owner[j] >= 0))
             e->means[j] = svi_learner_mean(e->learner, j);
@@ -253,6 +273,7 @@ static void take_refit(const struct svi_engine *e, svs_model *m) {
     m->elsewhere = false;
 }
 
+/* The order matters: take_refit overwrites all of *m, so what describes the present state is set after it. */
 svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
     SVI_TRY(e->bank ? svi_engine_bank_model(e, m, err) : svs_learner_model(e->learner, m, err));
     if (e->refit->serves)
@@ -279,6 +300,8 @@ svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure *
     return svi_engine_describe(e, m, err);
 }
 
+/* The event as a request for the present model gets it, with the number of the last one sent. svi_publish
+ * replaces that number where the event is published. */
 svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err) {
     uint64_t sent = e->seq[SVI_TOPIC_MODEL];
     *event = (struct svi_event){.topic = SVI_TOPIC_MODEL,
@@ -307,10 +330,13 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
     svs_error err;
     struct svi_event event;
     svi_engine_settle(e);
+    /* A refit that serves has its own version: what the learner learns meanwhile is no reason to publish it
+     * again. */
     uint64_t version = e->refit->serves ? e->refit->model.version : svs_learner_version(e->learner);
     if (version == e->published_version && !force) /* subscribers have this model */
         return;
     svs_code code = svi_engine_model_event(e, &m, &event, &err);
+    /* published_version stays, so the next due time tries again. */
     if (code != SVS_OK) {
         svi_publish_error(e, code, err.text, NULL, 0, e->event_ts);
         return;
@@ -318,10 +344,12 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
     e->published_version = version;
     e->kept[SVI_KEPT_PUBLISHED_MODELS]++;
     svi_publish(e, &event);
+    /* After the model, as it takes that event's number. */
     if (e->bank)
         publish_bank(e);
 }
 
+/* A finished refit is published even if the online model continues to serve. */
 void svi_publish_refit(struct svi_engine *e) {
     svs_model m;
     struct svi_event event;
@@ -343,6 +371,7 @@ void svi_publish_refit(struct svi_engine *e) {
     svi_engine_publish_model(e, true);
 }
 
+/* Kept counters are part of the state, whose order is not that of the published ones. */
 int svi_kept_place(int kept) {
     static const int places[SVI_KEPT_COUNT] = {[SVI_KEPT_SEEN] = SVI_COUNTER_SEEN,
                                                [SVI_KEPT_LABELLED] = SVI_COUNTER_LABELLED,
@@ -357,7 +386,7 @@ int svi_kept_place(int kept) {
     return places[kept];
 }
 
-/* Counters of the learner. */
+/* Counters of the learner. They are read from the parts when due, so they are not kept twice. */
 static void take_health(const struct svi_engine *e, union svi_amount *of) {
     svs_health h;
     svs_learner_health(e->learner, &h);
@@ -378,6 +407,7 @@ static void take_health(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_MODEL_VERSION].count = (int64_t)svs_learner_version(e->learner);
 }
 
+/* Until a refit is done, its objective, gap and time are unknown: NAN, not 0. */
 static void take_refits(const struct svi_engine *e, union svi_amount *of) {
     const struct svi_refit_policy *b = e->refit;
     of[SVI_COUNTER_REFITS].count = b->done;
@@ -399,6 +429,7 @@ static void take_refits(const struct svi_engine *e, union svi_amount *of) {
                              &of[SVI_COUNTER_ACCURACY_REFIT].number);
 }
 
+/* The level has one unit in all cases, a p: under a policy it moves, else it is the setting. */
 static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     const struct svi_alert_stage *s = e->novelty;
     struct svi_detector_health h = {0};
@@ -454,6 +485,7 @@ int svi_engine_features(const svi_engine *e) {
     return e->schema.shape.d;
 }
 
+/* Queued samples are settled first: the counts must include each sample accepted before the call. */
 void svi_engine_count(struct svi_engine *e, struct svi_counters *c) {
     svi_engine_settle(e);
     for (int i = 0; i < SVI_KEPT_COUNT; i++)
@@ -471,6 +503,7 @@ int svi_engine_further_figures(struct svi_engine *e, struct svi_figure *out) {
     return filled + put_words(e, out + filled);
 }
 
+/* The figures are the caller's: with keys they are sums over all engines, which one engine cannot make. */
 void svi_engine_publish_stats(struct svi_engine *e, const struct svi_figure *figures, int count, double now) {
     struct svi_event event = {.topic = SVI_TOPIC_STATS, .ts = now};
     event.as.stats.figures = figures;

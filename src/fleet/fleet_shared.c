@@ -1,13 +1,16 @@
-/* The bank that all keys of a stream share (`key.shared`): what it says of a row is a member of the small
- * stack of each key (bank/key_stack.h).
+/* The bank that all keys of a stream share (`key.shared`). What it says of a row is a member of the small
+ * stack of each key (bank/key_stack.h). An element, a row or a command enters before the engine of its key
+ * takes it; the bank's score leaves, and travels with it. It runs on the stream's thread, in the order of
+ * arrival, so that the bank depends on the elements alone.
  *
- * It runs on the stream's thread, in the order of arrival, before an element goes to the engine of its key:
- * so it depends on the elements alone, not on threads or memory. It decodes the element with a schema of its
- * own, scores the row and learns its label; the score travels with the element. Samples are known by a hash
- * of the key's number and their id. A row has bits of the key's hash, the key's labels so far, and the
- * columns (svi_fleet_shared.source). Rows out of bounds, and of a key that has more than its share, are
- * scored alone. A key that is removed or reset takes its rows with it, as far as members can take rows back
- * (bank/bank.h).
+ * The bank decodes elements with a schema of its own, over the columns of all keys. A row of the bank has
+ * bits of the key's hash, the key's labels so far, and the columns (svi_fleet_shared.source). Samples are
+ * known by a hash of the key's number and their id. Rows out of bounds, and of a key that has more than its
+ * share, are scored without being learned.
+ *
+ * The main difficulty is to take back what a single key has taught. A key that is removed or reset takes its
+ * rows with it, as far as members can take rows back (bank/bank.h). A failure here refuses nothing: the key
+ * continues without this score, and its engine reports the reason.
  *
  * Read svi_fleet_share_element first, then shared_row, shared_step and svi_fleet_unshare. */
 #define XXH_STATIC_LINKING_ONLY
@@ -36,6 +39,8 @@
 
 /* ---- making it */
 
+/* The host of the bank learns as that of a stream without keys: a key's options would give it the small
+ * window of a stacked key. Slots are counted by its limits, so `held` and `waiting` have as many places. */
 static svs_code shared_make_bank(struct svi_fleet_shared *sh, const struct svi_settings *s, svs_error *err) {
     struct svi_settings *alone = svi_alloc(sizeof *alone);
     struct svi_bank_options o = {.budget = s->auto_budget, .seed = (uint64_t)s->seed};
@@ -46,6 +51,7 @@ static svs_code shared_make_bank(struct svi_fleet_shared *sh, const struct svi_s
     alone->key[0] = '\0'; /* the learner of a bank, not that of a key */
     svs_code code = svi_settings_learning(alone, &weights, &o.host, err);
     svi_free(alone);
+    /* The extras are no columns of the user and do not count against max.features. */
     o.host.max_features = sh->max_features + SVI_SHARED_EXTRAS;
     o.host.labels_ttl = fmin(WAIT, s->labels_ttl);
     o.host.labels_max = SVI_SHARED_WAITING;
@@ -53,6 +59,7 @@ static svs_code shared_make_bank(struct svi_fleet_shared *sh, const struct svi_s
         code = err->code;
     if (code == SVS_OK && !(sh->bank = svi_bank_new(&o, sh->features, err)))
         code = err->code;
+    /* Its scores pass through a bank and a stack, which hardly show the small error that this allows. */
     if (code == SVS_OK)
         svi_learner_relax(sh->host, true);
     return code;
@@ -62,6 +69,7 @@ static void shared_add_source(struct svi_fleet_shared *sh, int source) {
     sh->source[sh->features++] = source;
 }
 
+/* An empty range: the first label that is noted sets both ends. */
 static void shared_forget_early(struct svi_fleet_shared *sh) {
     sh->early_weight = 0;
     sh->early_low = DBL_MAX;
@@ -72,6 +80,8 @@ static svs_code shared_make(struct svi_fleet_shared *sh, const struct svi_settin
     const size_t most = (size_t)(s->max_features + SVI_SHARED_EXTRAS);
     struct svi_schema_options schema;
     svi_settings_schema(s, &schema);
+    /* The schema owns its row: the stream's may hold the row that the engine of the key takes next, and
+     * values are replaced and cut here. Units are kept by the engines. */
     schema.scratch = NULL;
     schema.units = NULL;
     sh->regress = s->task == SVS_REGRESS;
@@ -85,10 +95,12 @@ static svs_code shared_make(struct svi_fleet_shared *sh, const struct svi_settin
     sh->name = svi_alloc_array((size_t)sh->max_classes, sizeof *sh->name);
     if (!sh->source || !sh->place || !sh->row || !sh->scores || !sh->label || !sh->name)
         return svi_fail_memory(err, "the bank of all keys");
+    /* One block for three arrays: only sh->row is freed. */
     sh->middle = sh->row + most;
     sh->limit = sh->row + 2 * most;
     svi_columns_init(&sh->columns, sh->max_features);
     SVI_TRY(svi_schema_init(&sh->schema, &schema, err));
+    /* Features of the key stand before the columns, so they have the same places whatever columns arrive. */
     for (int i = 0; i < SVI_SHARED_KEY_BITS; i++)
         shared_add_source(sh, SVI_SHARED_BIT(i));
     /* Of two classes the second alone says all. */
@@ -96,14 +108,18 @@ static svs_code shared_make(struct svi_fleet_shared *sh, const struct svi_settin
     if (sh->regress)
         shared_add_source(sh, SVI_SHARED_LABEL(1));
     svi_stack_start_init(&sh->start);
+    /* Parts are copies of the start: a merge takes the difference as what a part has learned. */
     for (int i = 0; i < SVI_FLEET_PARTS; i++)
         sh->part[i] = sh->start;
     sh->time = -DBL_MAX;
+    /* Without a prior nothing is out of bounds. */
     sh->target_limit = sh->most = INFINITY;
     shared_forget_early(sh);
     return shared_make_bank(sh, s, err);
 }
 
+/* After a failure f->shared may be incomplete: svi_fleet_shared_free, which is called with the fleet, takes
+ * that as well. */
 svs_code svi_fleet_shared_new(struct svi_fleet *f, svs_error *err) {
     if (!svi_settings_stacked(f->stream.root->s))
         return SVS_OK;
@@ -130,6 +146,8 @@ void svi_fleet_shared_free(struct svi_fleet *f) {
     f->shared = NULL;
 }
 
+/* The engine reads `start`, which changes at couplings only. It writes to the part of its hash, so that two
+ * threads never write to the same one. The guest stands for keys that do not exist, and teaches nothing. */
 void svi_fleet_shared_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e) {
     if (!f->shared || !e->stack)
         return;
@@ -140,7 +158,8 @@ void svi_fleet_shared_join(struct svi_fleet *f, const struct svi_key_entry *entr
 /* ---- features */
 
 /* Columns that the row adds, and categories that change hands. After a failure (no memory) the row is left to
- * its key alone, and the features that are there stay. */
+ * its key alone, and the features that are there stay: the next row asks again for what is absent. A feature
+ * is marked as unscaled before the learner has it, so that it is never scaled. */
 static svs_code shared_grow(struct svi_fleet_shared *sh, int d, svs_error *err) {
     const int from = sh->placed;
     for (; sh->placed < d; sh->placed++) {
@@ -164,9 +183,12 @@ static svs_code shared_widen(struct svi_fleet_shared *sh, const struct svi_messa
         if (i != 1)
             shared_add_source(sh, SVI_SHARED_LABEL(i));
     sh->wide = sh->wide || third;
+    /* The last two conditions hold after an earlier growth for which memory was lacking. */
     if (third || m->d > before || svs_learner_dimension(sh->host) < sh->features ||
         !svi_bank_follows(sh->bank, sh->host))
         SVI_TRY(shared_grow(sh, m->d > before ? m->d : before, err));
+    /* A category that takes over a feature must not inherit the weights of the one that had it. Columns from
+     * `before` on are new here and have no weights yet. */
     for (int i = 0; i < sh->schema.renewed_count; i++) {
         const int j = sh->schema.renewed[i].feature;
         if (j >= before)
@@ -179,8 +201,8 @@ static svs_code shared_widen(struct svi_fleet_shared *sh, const struct svi_messa
     return SVS_OK;
 }
 
-/* How often a label of the key was of this class, as far as that is known; a regression: its mean, its last
- * target. */
+/* How often a label of the key was of this class; a regression: its mean, its last target. The average of all
+ * keys counts for PRIOR_SHARE labels, so that a key's first label does not decide alone. */
 static double shared_share(const struct svi_fleet_shared *sh, const struct svi_key_share *k, int i) {
     const double all = sh->all.n > 0 ? (double)sh->all.v[i] / (double)sh->all.n : 0;
     if (sh->regress)
@@ -189,6 +211,8 @@ static double shared_share(const struct svi_fleet_shared *sh, const struct svi_k
     return ((double)k->v[i] + PRIOR_SHARE * all) / ((double)k->n + PRIOR_SHARE);
 }
 
+/* Bits of the hash let the bank tell keys apart in groups without a feature for each key. They are bits 40
+ * and up: the low ones choose the part. */
 static void shared_fill(struct svi_fleet_shared *sh, const struct svi_key_entry *entry, const double *x,
                         int d) {
     for (int i = 0; i < sh->features; i++) {
@@ -205,6 +229,10 @@ static void shared_fill(struct svi_fleet_shared *sh, const struct svi_key_entry 
 /* ---- ids */
 
 #define ID_TEXT 32
+/* The id of a sample in the bank. Two keys may use the same ids, and a key that is removed and begins again
+ * has another number: neither may find samples of the other. A sample without an id takes the count of
+ * elements, so that it can be taken back with its key. All is hashed in one byte order, as states move
+ * between machines. */
 static void shared_id(const struct svi_key_entry *entry, svs_value id, int64_t number, uint8_t out[16]) {
     struct {
         uint64_t key, kind, number;
@@ -221,6 +249,7 @@ static void shared_id(const struct svi_key_entry *entry, svs_value id, int64_t n
     memcpy(out, hash.digest, 16);
 }
 
+/* An id as text, which learners take. `text` belongs to the caller and must outlive the value. */
 static svs_value shared_id_value(const uint8_t id[16], char text[ID_TEXT + 1]) {
     for (int i = 0; i < 16; i++)
         snprintf(text + 2 * i, 3, "%02x", id[i]);
@@ -239,7 +268,9 @@ void svi_fleet_shared_note_classes(struct svi_fleet_shared *sh) {
     }
 }
 
-/* What the bank says of sh->row, by the host's scores. */
+/* What the bank says of sh->row, by the host's scores. A bank that has learned nothing says nothing; nor does
+ * one of more classes than a score can carry. The bank is asked all the same, as learning needs its last
+ * scores. */
 static void shared_say(struct svi_fleet_shared *sh, const double *scores, int rows, int classes) {
     struct svi_bank_scored scored;
     struct svi_shared_score *said = &sh->said;
@@ -261,6 +292,7 @@ static void shared_say(struct svi_fleet_shared *sh, const double *scores, int ro
     }
 }
 
+/* For a row that the host does not step with: a step gives the scores itself. */
 static void shared_consult(struct svi_fleet_shared *sh) {
     svs_learner_scores(sh->host, sh->row, sh->scores);
     shared_say(sh, sh->scores, svs_learner_rows(sh->host), svs_learner_class_count(sh->host));
@@ -268,6 +300,8 @@ static void shared_consult(struct svi_fleet_shared *sh) {
 
 /* ---- learning */
 
+/* Counts a label of the key, or of all keys (sh->all). Older labels fade, so that a key that has changed is
+ * not held to its past. The target is cut, or a few of them would overflow a float. */
 static void shared_count_label(struct svi_fleet_shared *sh, struct svi_key_share *k, svs_value y, int label) {
     k->n = (float)KEEP * k->n + 1;
     if (sh->regress) {
@@ -297,8 +331,10 @@ static void shared_learned(struct svi_fleet *f, struct svi_key_entry *entry, con
     svs_error err;
     if (!svi_learner_newest_sample(sh->host, &held))
         return;
+    /* The host has the sample already, so this cannot be undone: the root is marked instead. */
     if (svi_bank_learn(sh->bank, sh->host, s, &held, sh->time, &err) == SVS_NO_MEMORY)
         f->stream.root->out_of_memory = true;
+    /* The window holds SVI_AUTO_WINDOW samples: a sample whose slot is taken has left it. */
     struct svi_shared_slot *slot = &sh->held[held.number % SVI_AUTO_WINDOW];
     slot->key = entry->head.number + 1;
     memcpy(slot->id, id, sizeof slot->id);
@@ -306,11 +342,13 @@ static void shared_learned(struct svi_fleet *f, struct svi_key_entry *entry, con
     if (!sh->knew_bounds)
         shared_note_early(sh, s->y, held.own);
     svi_fleet_shared_note_classes(sh);
+    /* Last, as these counts are features: the row was made without its own label. */
     shared_count_label(sh, &sh->all, s->y, held.label);
     shared_count_label(sh, &entry->share, s->y, held.label);
 }
 
-/* Scores sh->row, and learns it or lets it wait where that is due. */
+/* Scores sh->row, and learns it or lets it wait where that is due. A row out of bounds does not wait either:
+ * its label would bring it into the window later. */
 static void shared_step(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_message *m,
                         bool inside) {
     struct svi_fleet_shared *sh = f->shared;
@@ -328,15 +366,19 @@ static void shared_step(struct svi_fleet *f, struct svi_key_entry *entry, const 
     shared_id(entry, m->id, sh->taken, id);
     const svs_sample s = {
         .x = sh->row, .d = sh->features, .id = shared_id_value(id, text), .y = m->y, .weight = m->weight};
+    /* The host may refuse the sample. The row can still be scored. */
     if (svs_learner_step(sh->host, &s, sh->time, &step, &err) != SVS_OK) {
         shared_consult(sh);
         return;
     }
+    /* The step's scores are those from before learning. The bank scores the row before it learns it, as each
+     * of its members is weighed by what it predicted. */
     shared_say(sh, step.scores, step.rows, step.class_count);
     if (labelled) {
         shared_learned(f, entry, &s, id);
         return;
     }
+    /* The row is the newest that waits; its slot lets the key take it back. */
     struct svi_learner_span span;
     svi_learner_span(sh->host, &span);
     struct svi_shared_slot *slot = &sh->waiting[(span.waiting - 1) % SVI_SHARED_WAITING];
@@ -344,8 +386,8 @@ static void shared_step(struct svi_fleet *f, struct svi_key_entry *entry, const 
     memcpy(slot->id, id, sizeof slot->id);
 }
 
-/* Missing values are the mean of the rows held, whatever replaces them in the key: false: the row is left
- * out. */
+/* Missing values are the mean of the rows held, whatever replaces them in the key: the bank has no last row
+ * of a key to carry values from. False: the row is left out. */
 static bool shared_fill_missing(struct svi_fleet_shared *sh, struct svi_message *m) {
     const enum svi_missing policy = svi_schema_policy(&sh->schema, m);
     if (policy == SVI_MISSING_DROP || policy == SVI_MISSING_REFUSE)
@@ -357,6 +399,7 @@ static bool shared_fill_missing(struct svi_fleet_shared *sh, struct svi_message 
     return true;
 }
 
+/* Does the engine of the key accept such a label? The bank must not learn what the key refuses. */
 static bool shared_label_good(const struct svi_fleet_shared *sh, svs_value y) {
     if (y.kind == SVS_REAL)
         return sh->regress && fabs(y.as.r) <= SVI_VALUE_MAX;
@@ -372,7 +415,8 @@ static bool shared_origin_good(const struct svi_fleet *f, const struct svi_messa
            !(m->ts > now + s->ts_ahead);
 }
 
-/* Is the decoded row one that the bank can take? Its columns are in the schema then. */
+/* Is the decoded row one that the bank can take? Its columns are in the schema then. The order is that of
+ * decoding: cells become features, the calendar adds some, and only then is the shape known to fit. */
 static bool shared_row_good(struct svi_fleet *f, struct svi_message *m, double now) {
     struct svi_fleet_shared *sh = f->shared;
     svs_error err;
@@ -406,10 +450,14 @@ static bool shared_row(struct svi_fleet *f, struct svi_key_entry *entry, struct 
     /* As in the engine of the key: the time that the sample has, so that what the bank holds does not depend
      * on when it arrived. */
     sh->time = fmax(sh->time, isnan(m->ts) ? now : m->ts);
+    /* The columns have their features now, so the bounds cover all of them. They may cut values of m->x, from
+     * which the row of the bank is filled. */
     svi_fleet_shared_read_bounds(f);
     const bool inside = svi_fleet_shared_bound(sh, m->x, m->d);
     shared_fill(sh, entry, m->x, m->d);
     shared_step(f, entry, m, inside);
+    /* The schema first accepts the row, then learns which samples are held, then notes the row's categories
+     * as those of a held sample. */
     svi_schema_commit(&sh->schema, m);
     svi_fleet_shared_note_held(sh);
     if (sh->schema.columns)
@@ -419,6 +467,8 @@ static bool shared_row(struct svi_fleet *f, struct svi_key_entry *entry, struct 
 
 /* ---- late labels, forgetting */
 
+/* A late label for a waiting row. False: no such row waits here, or the bank cannot learn such a label; the
+ * key then learns it without a score of the bank. */
 static bool shared_label(struct svi_fleet *f, struct svi_key_entry *entry, svs_value own, svs_value y) {
     struct svi_fleet_shared *sh = f->shared;
     char text[ID_TEXT + 1];
@@ -430,9 +480,12 @@ static bool shared_label(struct svi_fleet *f, struct svi_key_entry *entry, svs_v
     const double *x = own.kind == SVS_NONE ? NULL : svi_learner_waiting_row(sh->host, given);
     if (!x || y.kind == SVS_NONE || !shared_label_good(sh, y))
         return false;
+    /* The row is the host's and moves with the label. It keeps the features of its arrival; the score is made
+     * now, since the bank learns from the scores that its present members give. */
     memcpy(sh->row, x, (size_t)svs_learner_dimension(sh->host) * sizeof *sh->row);
     shared_consult(sh);
     if (!svi_fleet_shared_admits(f, entry, y, 1)) {
+        /* The label is not admitted: the row ends its wait, as the key has used the label. */
         svs_learner_forget(sh->host, given, sh->time, NULL, &err);
         return true;
     }
@@ -445,7 +498,8 @@ static bool shared_label(struct svi_fleet *f, struct svi_key_entry *entry, svs_v
     return true;
 }
 
-/* Number of samples of this id that were held or waited. */
+/* Number of samples of this id that were held or waited. The bank is called first: it finds by the host's
+ * samples what its members have to take back. */
 static int shared_forget_id(struct svi_fleet_shared *sh, const uint8_t id[16]) {
     char text[ID_TEXT + 1];
     svs_error err;
@@ -467,7 +521,8 @@ static bool shared_forget(struct svi_fleet *f, const struct svi_key_entry *entry
 }
 
 /* By the slots of all samples that are, or were recently, in the window or waiting: an id of one that has
- * left finds nothing. */
+ * left finds nothing. The averages of all keys keep its labels, which fade. An excluded key stays excluded: a
+ * reset must not be a way back in. */
 void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry) {
     struct svi_fleet_shared *sh = f->shared;
     const uint64_t key = entry->head.number + 1;
@@ -480,6 +535,7 @@ void svi_fleet_unshare(struct svi_fleet *f, struct svi_key_entry *entry) {
         (void)shared_forget_id(sh, slot->id);
         *slot = (struct svi_shared_slot){0};
     }
+    /* The rows are no longer learned, so they do not count in any share. */
     for (int i = 0; i < SVI_SHARE_ROWS; i++)
         sh->recent[i] = sh->recent[i] == key ? 0 : sh->recent[i];
     const bool out = entry->share.out;
@@ -498,17 +554,21 @@ const struct svi_shared_score *svi_fleet_share_element(struct svi_fleet *f, stru
     struct svi_envelope copy = *env; /* the element is decoded again by the engine of its key */
     copy.order = &sh->columns;
     svs_code code = svi_envelope_next(&copy, &sh->schema, &m, &err);
+    /* An element may only name columns: the schema keeps the names, and there is no row to score. */
     if (code == SVS_OK && m.op == SVI_LEARN && copy.columns && !m.has_x) {
         if (svi_columns_match(&sh->columns, &sh->schema, &copy, false, &err) == SVS_OK)
             svi_schema_commit_names(&sh->schema);
         return NULL;
     }
+    /* On failure the schema drops what the element has begun. The key's engine decodes it again and reports
+     * why. */
     if (code == SVS_OK)
         code = svi_columns_order(&sh->columns, &sh->schema, &copy, &m, &err);
     if (code != SVS_OK) {
         svi_schema_restore(&sh->schema);
         return NULL;
     }
+    /* The last element's score must not pass for this one's. */
     sh->said.known = false;
     return svi_fleet_share_row(f, entry, &m, now);
 }
@@ -521,6 +581,7 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
     bool said;
     if (!sh || !entry)
         return NULL;
+    /* One buffer serves all elements: an old number must not be reported for this one. */
     sh->said.removed = 0;
     if (!shared_origin_good(f, given, now)) {
         svi_schema_restore(&sh->schema);
@@ -533,6 +594,7 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
         for (; m.kind == SVI_SPARSE && m.d < sh->schema.shape.d; m.d++)
             row[m.d] = 0;
     }
+    /* Cells are decoded into the row by shared_row_good. */
     if (m.cells)
         m.x = row;
     if (m.op == SVI_LEARN)
@@ -544,6 +606,8 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
     return said ? &sh->said : NULL;
 }
 
+/* Commands take the same way as elements. A reset takes the rows back here, before the engine forgets the
+ * samples. */
 const struct svi_shared_score *svi_fleet_share_command(struct svi_fleet *f, struct svi_key_entry *entry,
                                                        const struct svi_command *c) {
     svs_value id, y;
@@ -563,7 +627,8 @@ const struct svi_shared_score *svi_fleet_share_command(struct svi_fleet *f, stru
     return NULL;
 }
 
-/* The score of a row that is only scored: nothing of the schema stays. */
+/* The score of a row that is only scored: nothing of the schema stays. A key that does not exist has its hash
+ * and the label averages of all keys. */
 static const struct svi_shared_score *shared_peek(struct svi_fleet *f, const char *key,
                                                   struct svi_message *m) {
     struct svi_fleet_shared *sh = f->shared;
@@ -571,6 +636,7 @@ static const struct svi_shared_score *shared_peek(struct svi_fleet *f, const cha
     const struct svi_key_entry *entry = svi_key_table_find(f->table, key, strlen(key));
     const bool good = shared_row_good(f, m, isnan(m->ts) ? f->stream.arrival : m->ts);
     if (good) {
+        /* A category that would take over a feature: the weights there are still those of another one. */
         for (int i = 0; i < sh->schema.renewed_count; i++)
             m->x[sh->schema.renewed[i].feature] = 0;
         shared_fill(sh, entry ? entry : &unknown, m->x, m->d);
@@ -641,6 +707,7 @@ int64_t svi_fleet_shared_rows(const struct svi_fleet *f, const struct svi_key_en
     return rows;
 }
 
+/* An estimate by the options of the host, as shared_make_bank sets them. */
 double svi_fleet_shared_memory(const struct svi_fleet *f) {
     const struct svi_fleet_shared *sh = f->shared;
     if (!sh)
