@@ -1,10 +1,16 @@
-/* The command lines: one table for each command, whose first rows are the same.
+/* The command lines of svmstream-kafka: words of argv in, a complete struct kafka_options out.
  *
- * The first word is the command. `run` takes, after `--`, arguments of `svmstream run` as they are: what a
- * model is has its settings there, and this program adds no second names for them. `feed` takes files and the
- * settings that say what their columns are. Settings of librdkafka pass through by --kafka and --kafka-file
- * (kafka_conf.c). Mistakes are reported before anything connects, with exit code 2; 1 where a file cannot be
- * read. */
+ * The first word is the command. Each command has one table of options; the first rows of all tables are the
+ * same. `run` takes, after `--`, arguments of `svmstream run` as they are: what a model is has its settings
+ * there, and this program adds no second names for them. `feed` takes files and the settings that say what
+ * their columns are. Settings of librdkafka pass through by --kafka and --kafka-file (kafka_conf.c).
+ *
+ * The difficulty is the order. Defaults are set before the words are read, because the parser only replaces
+ * values. Values that follow from others (topic, group, folder, brokers) are set after all words, whatever
+ * order the user has chosen. Mistakes are reported before anything connects, with exit code 2; 1 where a file
+ * cannot be read.
+ *
+ * Texts stay in argv; the settings are owned. Read kafka_options_read first, then kafka_options_complete. */
 #include "kafka_options.h"
 
 #include <stddef.h>
@@ -26,7 +32,11 @@
 
 #define kafka_options_wrong(...) adapter_options_wrong(PROGRAM, __VA_ARGS__)
 
+/* The tables are aligned by hand, and stay so. The field of a row must have the type that the row names: the
+ * parser writes through the offset without a check. The defaults in parentheses are those that
+ * kafka_options_read sets, and change with them. */
 /* clang-format off */
+/* A macro, because C cannot put the rows of one array into another. */
 #define BROKER_ROWS                                                                                          \
     {.text = "Kafka:"},                                                                                      \
     {"brokers", "HOST:PORT,...", "addresses of some brokers (localhost:9092)",                               \
@@ -81,6 +91,7 @@ static const struct adapter_option sums_rows[] = {
      0}};
 /* clang-format on */
 
+/* The help of a command: the lines before and after its options. COMMAND finds these texts by their names. */
 static const char run_before[] =
     "usage: svmstream-kafka run [options] [-- arguments of `svmstream run`]\n"
     "\n"
@@ -115,11 +126,15 @@ static const char sums_before[] = "usage: svmstream-kafka sums [options] | svmst
 static const char sums_after[] = "\n"
                                  "Exit codes: 0 ended, 1 failed, 2 usage.\n";
 
+/* The values that need more than a pointer or a number. Rows of `feed` for columns are named like the
+ * settings of svmstream, so the name of the row is the key of the setting, and svi_settings_set checks the
+ * value. */
 static int kafka_options_own(void *options, const struct adapter_option *row, const char *value) {
     struct kafka_options *o = options;
     svs_error err;
     svs_code code = SVS_OK;
     if (strcmp(row->name, "kafka") == 0)
+        /* `false`: the pair is from the command line, where a secret is refused. */
         code = kafka_settings_add(&o->kafka, value, false, &err);
     else if (strcmp(row->name, "transactional") != 0)
         code = svi_settings_set(o->settings, row->name, value, &err);
@@ -130,6 +145,7 @@ static int kafka_options_own(void *options, const struct adapter_option *row, co
     return code == SVS_OK ? 0 : kafka_options_wrong("--%s: %s", row->name, err.text);
 }
 
+/* Words of `feed` that are not options. The other commands have no such callback, and refuse them. */
 static int kafka_options_file(void *options, const char *word) {
     struct kafka_options *o = options;
     if (o->file_count == KAFKA_FILES_MAX)
@@ -138,6 +154,8 @@ static int kafka_options_file(void *options, const char *word) {
     return 0;
 }
 
+/* What the commands share. `-q` is in all of them: where the table has no row `quiet`, the parser reports an
+ * unknown option. An unknown --password... gets the advice on secrets instead of a similar name. */
 #define COMMAND(name, more_word)                                                                             \
     {                                                                                                        \
         .program = PROGRAM, .options = name##_rows, .count = COUNT_OF(name##_rows), .column = 25,            \
@@ -148,6 +166,8 @@ static int kafka_options_file(void *options, const char *word) {
         .own = kafka_options_own, .word = more_word                                                          \
     }
 
+/* The order is that of enum kafka_command: the place in this table becomes `command`. The words of the
+ * overview are here too, so a new command cannot be absent from it. */
 static const struct {
     const char *word, *text;
     struct adapter_command line;
@@ -173,6 +193,8 @@ static int kafka_options_names(struct kafka_options *o) {
     const size_t n = strlen(o->stream);
     if (n > SVI_STREAM_MAX || strspn(o->stream, letters) != n)
         return kafka_options_wrong("--stream: a name has 1 to %d letters, digits, _ or -", SVI_STREAM_MAX);
+    /* These follow from the stream, so they wait until its name is known to be valid and short. The names
+     * that are made here lie in the options themselves, which live as long as the pointers to them. */
     o->topic = o->topic ? o->topic : o->stream;
     if (!o->group) {
         snprintf(o->own_group, sizeof o->own_group, "svmstream-%s", o->stream);
@@ -182,6 +204,8 @@ static int kafka_options_names(struct kafka_options *o) {
         snprintf(o->own_folder, sizeof o->own_folder, "svmstream-kafka-%s", o->stream);
         o->folder = o->own_folder;
     }
+    /* Without a file `feed` does not read standard input by itself: a forgotten name would be a program that
+     * hangs. */
     if (o->command == KAFKA_FEED && o->file_count == 0)
         return kafka_options_wrong("feed needs a FILE; - is standard input");
     return 0;
@@ -194,6 +218,8 @@ static int kafka_options_brokers(struct kafka_options *o) {
     if (!o->brokers && (kafka_settings_has(&o->kafka, "bootstrap.servers") ||
                         kafka_settings_has(&o->kafka, "metadata.broker.list"))) /* its other name */
         return 0;
+    /* --brokers is added after the user's pairs, and librdkafka takes the last value of a key: the option
+     * wins over a file. */
     if (snprintf(pair, sizeof pair, "bootstrap.servers=%s", o->brokers ? o->brokers : "localhost:9092") >=
         (int)sizeof pair)
         return kafka_options_wrong("--brokers is too long: give some of the brokers only");
@@ -202,6 +228,8 @@ static int kafka_options_brokers(struct kafka_options *o) {
                : kafka_options_wrong("--brokers: %s", err.text);
 }
 
+/* Checks what no single row can check, and sets what follows from several options. The brokers are last:
+ * whether the user's settings name them is known only after the file was read. */
 static int kafka_options_complete(struct kafka_options *o) {
     svs_error err;
     int code = kafka_options_names(o);
@@ -211,6 +239,7 @@ static int kafka_options_complete(struct kafka_options *o) {
         strcmp(o->strategy, "roundrobin") != 0)
         code = kafka_options_wrong("--strategy must be cooperative-sticky, range or roundrobin");
     if (!code && o->file && kafka_settings_load(&o->kafka, o->file, &err) != SVS_OK) {
+        /* A bad line in the file is a mistake of usage; a file that cannot be read is a failure. */
         kafka_log("--kafka-file: %s", err.text);
         code = err.code == SVS_SETTING ? 2 : 1;
     }
@@ -227,7 +256,10 @@ int kafka_options_read(struct kafka_options *o, int argc, char **argv, bool *don
                                 .handover = 10,
                                 .batch = FEED_ENTRY_BATCH,
                                 .entry_bytes = (int64_t)512 << 10};
+    /* Without a command the overview is shown, but the code is 2: a script that forgot the command must
+     * notice. */
     const char *word = argc > 1 ? argv[1] : "--help";
+    /* True for the early returns alone: adapter_options_read sets it again. */
     *done = true;
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return kafka_options_overview(), argc > 1 ? 0 : 2;
@@ -237,24 +269,30 @@ int kafka_options_read(struct kafka_options *o, int argc, char **argv, bool *don
     while (c < COUNT_OF(commands) && strcmp(word, commands[c].word) != 0)
         c++;
     if (c == COUNT_OF(commands)) {
+        /* The word is escaped, because it may hold any bytes, even those that control a terminal. */
         char shown[80];
         return kafka_options_wrong("%s is not a command: use run, feed or sums",
                                    svi_escape(shown, sizeof shown, word, strlen(word)));
     }
     o->command = (enum kafka_command)c;
+    /* Every command gets settings, although only `feed` uses them: the callback for values is one for all. */
     o->settings = svi_alloc(sizeof *o->settings);
     if (!o->settings)
         return kafka_log("out of memory"), 1;
     svi_settings_default(o->settings);
+    /* The words after `--` belong to `svmstream run`. They are set apart before the parser runs, because it
+     * would take them for options of ours. argv ends with NULL, so `arguments` does too. */
     for (int i = 2; i < argc && c == KAFKA_RUN && !o->arguments; i++)
         if (strcmp(argv[i], "--") == 0) {
             o->arguments = (const char *const *)argv + i + 1;
             argc = i;
         }
+    /* The parser skips its first word: here that is the command. */
     const int code = adapter_options_read(&commands[c].line, o, argc - 1, argv + 1, done);
     return code || *done ? code : kafka_options_complete(o);
 }
 
+/* Safe after every early return of kafka_options_read: what was not made is zero there. */
 void kafka_options_clear(struct kafka_options *o) {
     kafka_settings_clear(&o->kafka);
     svi_free(o->settings);

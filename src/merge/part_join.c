@@ -1,11 +1,17 @@
 /* What a union of parts is made of: features, columns and classes, joined by name.
  *
- * A part is looked at twice. First it is compared with what is there: kinds of columns, owners of features,
- * calendar, limits; nothing is changed. Only then it is added, which fails for lack of memory alone. So a
- * refused part leaves no trace, and the union follows from the parts that are in it and their order.
+ * Parts enter one after another, in the order of their names. Each gets its places: where its features and
+ * classes are in the union. The union's names, schema, means and exemptions are read when all are in.
+ *
+ * The difficulty is that a part may contradict those before it. So it is read twice. First it is compared:
+ * kinds of columns, owners of features, calendar, limits; nothing is changed. Only then it is added, which
+ * fails for lack of memory alone. So a refused part leaves no trace, and the union follows from the parts
+ * that are in it and their order.
  *
  * A part without a schema has a column of numbers for each of its named features. The schema of the union is
- * written by the same code as that of any model (wire/schema_map.h). */
+ * written by the same code as that of any model (wire/schema_map.h).
+ *
+ * Read join_incoming first: it has all the steps in order. */
 #include "merge/part_join.h"
 
 #include <math.h>
@@ -30,6 +36,8 @@ void svi_join_clear(struct svi_join *j) {
     *j = (struct svi_join){0};
 }
 
+/* The arrays get their final sizes here, by the limits of the union. The comparison refuses a part that would
+ * exceed them, so adding never grows or overruns them. Columns alone grow, in add_columns. */
 svs_code svi_join_begin(struct svi_join *j, bool named, int max_features, int max_classes, svs_error *err) {
     const size_t n = (size_t)max_features;
     *j = (struct svi_join){
@@ -44,6 +52,7 @@ svs_code svi_join_begin(struct svi_join *j, bool named, int max_features, int ma
     j->label = svi_alloc_array((size_t)max_classes, sizeof *j->label);
     if (!j->owner || !j->exempt || !j->mean || !j->rows || !j->label)
         return svi_fail_memory(err, "the features of all parts");
+    /* Zero would be the first column. */
     for (int i = 0; i < max_features; i++)
         j->owner[i] = UNOWNED;
     return SVS_OK;
@@ -62,10 +71,12 @@ static const char *kind_name(enum svi_column_kind kind) {
     return kind == SVI_COLUMN_CATEGORY ? "a category" : "numbers";
 }
 
+/* Open and ignored columns contradict no kind: they can still be joined with either. */
 static bool kind_decided(enum svi_column_kind kind) {
     return kind == SVI_COLUMN_NUMBER || kind == SVI_COLUMN_CATEGORY;
 }
 
+/* These three hide whether a part has a schema: without one, column c is feature c, and it is a number. */
 static int incoming_columns(const struct incoming *in) {
     return in->mixed                   ? svi_schema_columns(&in->schema.schema)
            : in->part->record.features ? in->part->record.sums.d
@@ -82,6 +93,8 @@ static int incoming_owner(const struct incoming *in, int feature) {
     return in->mixed ? in->schema.schema.owner[feature] : feature;
 }
 
+/* The same column must have one kind everywhere: a category has a feature for each value, numbers have one
+ * for all. */
 static svs_code compare_columns(const struct svi_join *j, const struct incoming *in, svs_error *err) {
     enum svi_column_kind kind;
     char name[SVS_NAME_MAX * 4 + 1];
@@ -99,11 +112,13 @@ static svs_code compare_columns(const struct svi_join *j, const struct incoming 
                 svi_escape(name, sizeof name, text, strlen(text)), kind_name(kind),
                 kind_name(j->column[have].kind));
     }
+    /* The registry has this limit too. Here it refuses one part; while adding, it would spoil the union. */
     if (svs_features_count(j->columns) + added > COLUMNS_MAX)
         return svi_fail(err, SVS_LIMIT, "all parts together have more than %d columns", COLUMNS_MAX);
     return SVS_OK;
 }
 
+/* The answer is a constant or lies in `out`: the caller keeps `out` until the message is made. */
 static const char *owner_text(char *out, size_t size, int owner, const char *column, const char *feature) {
     char name[SVS_NAME_MAX * 4 + 1];
     if (owner < 0)
@@ -123,6 +138,8 @@ static svs_code compare_owners(const struct svi_join *j, const struct incoming *
     char name[SVS_NAME_MAX * 4 + 1], here[96], there[96];
     const char *column = owner >= 0 ? incoming_column(in, owner, &kind) : NULL,
                *before = old >= 0 ? svs_features_name(j->columns, old) : NULL;
+    /* Names are compared, not numbers: each part numbers its columns in its own order. A feature without a
+     * column contradicts nothing. */
     if (owner == UNOWNED || old == UNOWNED || (owner < 0 && old < 0) ||
         (column && before && strcmp(column, before) == 0))
         return SVS_OK;
@@ -141,8 +158,10 @@ static svs_code compare_features(const struct svi_join *j, const struct incoming
         if (have >= 0)
             SVI_TRY(compare_owners(j, in, i, have, err));
     }
+    /* Features without names are the same where their numbers are, so the widest part decides. */
     if (!j->named && r->sums.d > d)
         d = r->sums.d;
+    /* The owner, mean and other arrays have this size (svi_join_begin). */
     if (d > j->max_features)
         return svi_fail(err, SVS_LIMIT,
                         "with this part the merged model would have %d features: max.features is %d", d,
@@ -154,6 +173,8 @@ static svs_code compare_features(const struct svi_join *j, const struct incoming
  * words, likewise: their features are numbered. */
 static svs_code compare_calendar(const struct svi_join *j, const struct incoming *in, svs_error *err) {
     const struct svi_schema *s = &in->schema.schema;
+    /* A part without a schema has no calendar. The first part is compared with nothing: its calendar is that
+     * of the union. */
     const bool has = in->mixed && s->calendar >= 0;
     if (!j->begun)
         return SVS_OK;
@@ -170,6 +191,7 @@ static svs_code compare_calendar(const struct svi_join *j, const struct incoming
     return SVS_OK;
 }
 
+/* The guess k saves a search: it holds where a part has its classes in the order of the union. */
 static svs_code compare_classes(const struct svi_join *j, const struct svi_sums *r, svs_error *err) {
     int added = 0;
     for (int k = 0; k < r->sums.classes; k++)
@@ -197,6 +219,8 @@ static svs_code add_columns(struct svi_join *j, const struct incoming *in, svs_e
         const int at = svs_features_add(j->columns, text, strlen(text), err);
         if (at < 0)
             return err->code;
+        /* A kind that is decided replaces one that is not, whichever part is first. An ignored column
+         * replaces an open one: the kinds are in that order. */
         if (kind > j->column[at].kind && !kind_decided(j->column[at].kind))
             j->column[at].kind = kind;
         else if (kind_decided(kind))
@@ -205,6 +229,8 @@ static svs_code add_columns(struct svi_join *j, const struct incoming *in, svs_e
     return SVS_OK;
 }
 
+/* The mean of the union weighs each part by its samples. Parts that have no mean of the feature are left out
+ * of the divisor, too: NAN means that it is not known. */
 static void add_mean(struct svi_join *j, const struct incoming *in, int feature, int at) {
     const double mean = in->mixed ? in->schema.mean[feature] : NAN, n = (double)in->part->record.sums.n;
     if (isnan(mean))
@@ -224,6 +250,8 @@ static svs_code add_features(struct svi_join *j, const struct incoming *in, svs_
     struct svi_part *p = in->part;
     const struct svi_sums *r = &p->record;
     for (int i = 0; i < r->sums.d; i++) {
+        /* The names of one record differ from each other, so the first part's features keep their numbers.
+         * The calendar relies on that (add_settings). */
         const int at = j->named ? svs_features_add(j->names, r->features[i], strlen(r->features[i]), err) : i;
         if (at < 0)
             return err->code;
@@ -231,15 +259,20 @@ static svs_code add_features(struct svi_join *j, const struct incoming *in, svs_
         p->feature[i] = at;
         if (at >= j->d)
             j->d = at + 1;
+        /* A later part without an owner must not erase the one that is known. */
         if (owner != UNOWNED)
             j->owner[at] = union_column(j, in, owner);
         add_mean(j, in, i, at);
     }
+    /* One part that leaves a feature raw is enough: the union has one flag for each feature. `unscaled` has
+     * the part's own numbers, so the places must be set before. */
     for (int i = 0; i < r->unscaled_count; i++)
         j->exempt[p->feature[r->unscaled[i]]] = true;
     return SVS_OK;
 }
 
+/* Two firsts: `missing` and `hash` are of the first part that has a schema, the calendar is of the first part
+ * of all. Without one there, later parts with a calendar are refused. */
 static void add_settings(struct svi_join *j, const struct incoming *in) {
     const struct svi_schema *s = &in->schema.schema;
     if (in->mixed && !j->mixed) {
@@ -251,11 +284,14 @@ static void add_settings(struct svi_join *j, const struct incoming *in) {
         j->day = s->calendar_day;
         j->week = s->calendar_week;
         snprintf(j->zone, sizeof j->zone, "%s", s->zone);
+        /* A schema keeps only the first feature of its calendar, and takes the others to follow it. They do,
+         * in the first part of a union. */
         j->calendar = in->part->feature[s->calendar];
     }
     j->begun = true;
 }
 
+/* Labels are borrowed: their text belongs to the record, which stays while the union is in use. */
 static void add_classes(struct svi_join *j, struct svi_part *p) {
     for (int k = 0; k < p->record.sums.classes; k++) {
         const svs_value label = p->record.classes[k];
@@ -275,6 +311,8 @@ static svs_code add_places(struct svi_part *p, svs_error *err) {
     return p->feature && p->label ? SVS_OK : svi_fail_memory(err, "the places of a part's features");
 }
 
+/* All comparisons are before add_places, which is the first step that changes anything. Columns are added
+ * before features, whose owners are found among them. Settings need the places of features. */
 static svs_code join_incoming(struct svi_join *j, const struct incoming *in, svs_error *err) {
     struct svi_part *p = in->part;
     if (j->named)
@@ -291,6 +329,8 @@ static svs_code join_incoming(struct svi_join *j, const struct incoming *in, svs
     return SVS_OK;
 }
 
+/* A schema without names of features cannot be joined by name: such a part counts as one without a schema.
+ * The decoded schema lives for this call only; what the union needs of it is copied. */
 svs_code svi_join_add(struct svi_join *j, struct svi_part *p, svs_error *err) {
     const struct svi_sums *r = &p->record;
     struct incoming in = {.part = p, .mixed = r->schema && r->features};
@@ -307,6 +347,7 @@ svs_code svi_join_add(struct svi_join *j, struct svi_part *p, svs_error *err) {
 
 /* ---- refusing */
 
+/* By a plain search: it serves messages alone, and COMPARED_MAX bounds its cost. */
 static bool part_has(const struct svi_sums *r, const char *name) {
     for (int j = 0; j < r->sums.d; j++)
         if (strcmp(r->features[j], name) == 0)
@@ -325,6 +366,8 @@ static void join_list(const struct svi_sums *r, const struct svi_sums *other, ch
                 fits = svi_list_add(out, size, r->features[j], strlen(r->features[j]));
 }
 
+/* The questions go from the coarse to the fine: the first difference is the one that a person must change
+ * first. */
 svs_code svi_join_refuse(const struct svi_part *p, const struct svi_part *lead, svs_error *err) {
     static const char *const kinds[] = {
         [SVI_SUMS_DENSE] = "dense", [SVI_SUMS_SPARSE] = "sparse", [SVI_SUMS_NAMED] = "named"};
@@ -343,6 +386,7 @@ svs_code svi_join_refuse(const struct svi_part *p, const struct svi_part *lead, 
     if (!r->features)
         return svi_fail(err, SVS_WRONG_COLUMNS, "its rows have %d features, those of %s have %d", r->sums.d,
                         other->part, other->sums.d);
+    /* The sets of names differ: each list begins with what the other part lacks. */
     join_list(r, other, here, sizeof here);
     join_list(other, r, there, sizeof there);
     return svi_fail(err, SVS_WRONG_COLUMNS, "its columns are %s, but those of %.40s are %s", here,
@@ -351,6 +395,8 @@ svs_code svi_join_refuse(const struct svi_part *p, const struct svi_part *lead, 
 
 /* ---- what is published */
 
+/* One place more than features, so that a union without features gets an array too: NULL means no names, or
+ * no memory. The names themselves belong to the union. */
 const char **svi_join_feature_names(const struct svi_join *j) {
     const char **names = j->named ? svi_alloc_array((size_t)j->d + 1, sizeof *names) : NULL;
     for (int i = 0; names && i < j->d; i++)
@@ -372,10 +418,13 @@ static svs_code fill_schema(const struct svi_join *j, struct svi_model_schema *m
         if (j->rows[i] > 0)
             m->mean[i] = j->mean[i] / j->rows[i];
     }
+    /* The calendar claims its features here, and they have no owner so far: the loop skips them. */
     return j->calendar < 0 ? SVS_OK
                            : svi_model_schema_calendar(m, j->day, j->week, j->zone, j->calendar, err);
 }
 
+/* A model has one schema, although its parts may be mixed: parts without a schema are in it as columns of
+ * numbers. */
 svs_code svi_join_schema(const struct svi_join *j, struct svi_bytes *out, svs_error *err) {
     struct svi_model_schema m = {0};
     if (!j->mixed)
