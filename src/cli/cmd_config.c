@@ -136,7 +136,8 @@ static int cmd_config_show(const struct cli_args *a) {
 
 /* "8.0 GiB", or "8.0 MiB" of less. */
 static const char *config_size(char out[32], double bytes) {
-    snprintf(out, 32, "%.1f %s", bytes / (bytes < SVI_GIB ? SVI_MIB : SVI_GIB), bytes < SVI_GIB ? "MiB" : "GiB");
+    snprintf(out, 32, "%.1f %s", bytes / (bytes < SVI_GIB ? SVI_MIB : SVI_GIB),
+             bytes < SVI_GIB ? "MiB" : "GiB");
     return out;
 }
 

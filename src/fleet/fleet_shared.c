@@ -353,7 +353,8 @@ static void shared_step(struct svi_fleet *f, struct svi_key_entry *entry, const 
                         bool inside) {
     struct svi_fleet_shared *sh = f->shared;
     const bool labelled = m->y.kind != SVS_NONE,
-               waits = !labelled && m->id.kind != SVS_NONE && f->stream.root->s->labels_ttl > 0;
+               waits = !labelled && m->id.kind != SVS_NONE && f->stream.root->s->labels_ttl > 0 &&
+                       m->weight <= sh->most; /* its label is learned with this weight */
     char text[ID_TEXT + 1];
     uint8_t id[16];
     svs_step step;
@@ -484,6 +485,7 @@ static bool shared_label(struct svi_fleet *f, struct svi_key_entry *entry, svs_v
      * now, since the bank learns from the scores that its present members give. */
     memcpy(sh->row, x, (size_t)svs_learner_dimension(sh->host) * sizeof *sh->row);
     shared_consult(sh);
+    /* The weight was bounded when the row began to wait. */
     if (!svi_fleet_shared_admits(f, entry, y, 1)) {
         /* The label is not admitted: the row ends its wait, as the key has used the label. */
         svs_learner_forget(sh->host, given, sh->time, NULL, &err);

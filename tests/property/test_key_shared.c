@@ -385,6 +385,42 @@ static void early_rows(void **state) {
 
 /* ---- hostile keys */
 
+/* A row that is too heavy does not enter by its late label either. */
+static void late_weight(void **state) {
+    static const char *const given[] = {NULL};
+    struct run r;
+    (void)state;
+    start(&r, given, 1);
+    for (int i = 0; i < 600; i++)
+        learn(&r, i % KEYS, LINE, 1, true);
+    for (int i = 0; i < 2; i++) {
+        double x[D] = {1, 2, 3, 4};
+        const struct svi_message row = {.has_x = true,
+                                        .kind = SVI_DENSE,
+                                        .d = D,
+                                        .x = x,
+                                        .ts = NAN,
+                                        .weight = i ? 1e6 : 1,
+                                        .n = -1,
+                                        .id = svs_int(9000 + i)},
+                                 label = {.op = SVI_LABEL,
+                                          .ts = NAN,
+                                          .weight = 1,
+                                          .n = -1,
+                                          .id = svs_int(9000 + i),
+                                          .y = svs_int(1)};
+        settle(&r);
+        const int64_t before = svi_fleet_shared_held(svi_fleet_of(r.fleet));
+        struct svi_message m = row;
+        give(&r, &m, 3);
+        m = label;
+        give(&r, &m, 3);
+        settle(&r);
+        assert_int_equal(svi_fleet_shared_held(svi_fleet_of(r.fleet)), before + !i);
+    }
+    end(&r);
+}
+
 /* Share of the first rows of new keys that are right, after one key has sent this. */
 static double new_keys(enum law law, double times, int flood) {
     static const char *const given[] = {NULL};
@@ -479,7 +515,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),   cmocka_unit_test(leaves_exactly),
                                        cmocka_unit_test(ids_of_keys), cmocka_unit_test(refused_not_learned),
                                        cmocka_unit_test(first_rows),  cmocka_unit_test(early_rows),
-                                       cmocka_unit_test(hostile),     cmocka_unit_test(helps),
-                                       cmocka_unit_test(off)};
+                                       cmocka_unit_test(late_weight), cmocka_unit_test(hostile),
+                                       cmocka_unit_test(helps),       cmocka_unit_test(off)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
