@@ -95,9 +95,13 @@ TREE_VERSION := $(or $(shell src/base/tree_version $(VERSION) 2>/dev/null),$(VER
 VERSION_OBJ   = $(BUILD)/obj/src/base/version.o
 $(VERSION_OBJ): ISA = -DSVI_TREE_VERSION='"$(TREE_VERSION)"'
 $(VERSION_OBJ): $(BUILD)/obj/version
+# Compared here and not in the recipe: the dry run that counts the steps would take each object that needs it for old.
+ifneq ($(shell cat $(BUILD)/obj/version 2>/dev/null),$(TREE_VERSION))
 $(BUILD)/obj/version: always
+endif
+$(BUILD)/obj/version:
 	@mkdir -p $(@D)
-	@echo '$(TREE_VERSION)' | cmp -s - $@ || echo '$(TREE_VERSION)' > $@
+	@echo '$(TREE_VERSION)' > $@
 
 version: ## print the version of this tree
 	@echo '$(TREE_VERSION)'
@@ -254,7 +258,7 @@ uninstall: ## remove what install put there
 DIST = svmstream-$(TREE_VERSION:.dirty=)
 dist: ## pack the sources of the commit as build/svmstream-VERSION.tar.gz (needs git)
 	@mkdir -p $(BUILD)
-	@git archive --prefix=$(DIST)/ HEAD | gzip -n9 > $(BUILD)/$(DIST).tar.gz
+	@git archive --prefix=$(DIST)/ --add-virtual-file=$(DIST)/.version:$(TREE_VERSION:.dirty=) HEAD | gzip -n9 > $(BUILD)/$(DIST).tar.gz
 	@echo $(BUILD)/$(DIST).tar.gz
 
 clean: ## remove all build folders
