@@ -23,6 +23,7 @@
 #define PAUSE           0.1 /* seconds before the next attempt, doubled up to */
 #define PAUSE_MAX       30.0
 #define STEADY          10.0 /* a connection that lasted this long was a good one */
+#define SHORT_MAX       3    /* shorter ones in a row before the log names the likely cause */
 #define OUTSTANDING_MAX 1000 /* messages that the broker has not taken yet */
 #define INFLIGHT        100  /* of these on the wire */
 #define REFUSED         0x80 /* instead of a granted QoS */
@@ -214,8 +215,11 @@ double mqtt_broker_wait(const struct broker *b) {
 /* The pause resets only after a connection that lasted. A broker that welcomes and drops us at once would
  * otherwise see ten attempts a second. */
 static void try_later(struct broker *b) {
-    if (b->connected && svi_monotonic() - b->since >= STEADY)
+    if (b->connected && svi_monotonic() - b->since >= STEADY) {
         b->pause = PAUSE;
+        b->short_lived = 0;
+    } else if (b->connected)
+        b->short_lived++;
     b->connected = false;
     b->again = svi_monotonic() + b->pause;
     b->pause = fmin(2 * b->pause, PAUSE_MAX);
@@ -272,8 +276,14 @@ void mqtt_broker_turn(struct broker *b, bool readable, bool writable) {
     if (mqtt_broker_socket(b) < 0) {
         const bool connected = b->connected;
         try_later(b);
-        if (connected && !b->hopeless)
-            mqtt_log("the connection to the broker is lost: %s; trying again", reason);
+        /* MQTT 3.1.1 gives no reason when a second client with the same id takes over the connection. */
+        if (connected && !b->hopeless && b->short_lived == SHORT_MAX)
+            mqtt_log("the broker has ended %d connections within %.0f s of their start: if another client is "
+                     "called %s, give each a --client-id of its own; trying again",
+                     SHORT_MAX, STEADY, b->options->client_id);
+        else if (connected && !b->hopeless)
+            mqtt_log_few(b->short_lived < SHORT_MAX ? 1 : b->short_lived,
+                         "the connection to the broker is lost: %s; trying again", reason);
         else if (!b->hopeless && rc != MOSQ_ERR_CONN_REFUSED)
             mqtt_log_few(++b->failures, "the broker at %s:%d ends the connection: %s; trying again", host,
                          port, reason);

@@ -32,6 +32,7 @@ struct broker {
     double again;                  /* svi_monotonic: next attempt */
     double pause;                  /* seconds before the one after it */
     int64_t failures;              /* attempts in a row, for mqtt_log_few */
+    int64_t short_lived;           /* connections in a row that ended soon after they began */
     int64_t complaints;            /* of the library, for mqtt_log_few */
 };
 

@@ -127,9 +127,15 @@ static bool add_token(struct naming *n, struct pattern *p, const char *text, siz
         return add_member(n, text, length, why, size);
     else if (mqtt_naming_same(text, length, "key"))
         add_piece(p, (struct piece){KEY, NULL, 0, 0});
-    else
-        return mqtt_naming_fail(
-            why, size, "--feature names a token that is neither {key}, {topic} nor in the template", text);
+    else {
+        /* The error lists what is possible, so that a mistyped token is seen beside the right one. */
+        int end = snprintf(why, size, "--feature: {%.*s} is unknown; use {topic}, {key}", (int)(length < 60 ? length : 60), text);
+        for (int i = 0; i < n->levels && end < (int)size; i++)
+            if (n->level[i].kind == NAMED)
+                end += snprintf(why + end, size - (size_t)end, ", {%.*s}",
+                                (int)(n->level[i].length < 60 ? n->level[i].length : 60), n->level[i].text);
+        return false;
+    }
     return true;
 }
 
