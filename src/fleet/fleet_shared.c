@@ -641,6 +641,11 @@ static const struct svi_shared_score *shared_peek(struct svi_fleet *f, const cha
         /* A category that would take over a feature: the weights there are still those of another one. */
         for (int i = 0; i < sh->schema.renewed_count; i++)
             m->x[sh->schema.renewed[i].feature] = 0;
+        /* The same cuts as for a row that is learned. Bounds are read from columns as they are without this
+         * row, so one that renews a feature is held to those that are known. */
+        if (sh->schema.renewed_count == 0)
+            svi_fleet_shared_read_bounds(f);
+        svi_fleet_shared_bound(sh, m->x, m->d);
         shared_fill(sh, entry ? entry : &unknown, m->x, m->d);
         shared_consult(sh);
     }

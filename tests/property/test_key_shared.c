@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "fleet/fleet_internal.h"
+#include "fleet/fleet_shared_internal.h"
 
 #define D     4
 #define KEYS  20
@@ -383,6 +384,47 @@ static void early_rows(void **state) {
     }
 }
 
+/* ---- only scored */
+
+/* A row that is only scored gets the score that it gets when it is learned next, also where a value is cut: of
+ * a column that varies in one key only. */
+static void only_scored(void **state) {
+    static const char *const given[] = {NULL};
+    struct run r;
+    (void)state;
+    start(&r, given, 1);
+    for (int i = 0; i < 900; i++) {
+        double x[D] = {gauss(&r.random), gauss(&r.random), gauss(&r.random), i % KEYS == 0 ? i / KEYS % 2 : 0};
+        if (i >= 600 && i % 10 == 3)
+            x[3] = 40;
+        struct svi_message m = {
+            .has_x = true, .kind = SVI_DENSE, .d = D, .x = x, .ts = NAN, .weight = 1, .n = -1};
+        const bool compare = i >= 600 && (i % 10 == 3 || i % 10 == 4);
+        struct svi_shared_score before;
+        struct svi_envelope env;
+        m.y = svs_int(x[0] > 0);
+        if (compare) {
+            char name[16];
+            snprintf(name, sizeof name, "m%d", i % KEYS);
+            settle(&r);
+            r.frame.size = 0;
+            assert_int_equal(svi_message_encode(&m, NULL, false, &r.frame), SVS_OK);
+            assert_int_equal(svi_envelope_read(&env, r.frame.data, r.frame.size), SVS_OK);
+            const struct svi_shared_score *peeked = svi_fleet_shared_peek(r.fleet, name, &env);
+            assert_non_null(peeked);
+            before = *peeked;
+        }
+        give(&r, &m, i % KEYS);
+        if (compare) {
+            const struct svi_shared_score *learned = &svi_fleet_of(r.fleet)->shared->said;
+            assert_true(learned->known && before.known);
+            assert_memory_equal(before.value, learned->value, sizeof before.value[0] * 2);
+        }
+    }
+    settle(&r);
+    end(&r);
+}
+
 /* ---- hostile keys */
 
 /* A row that is too heavy does not enter by its late label either. */
@@ -515,7 +557,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),   cmocka_unit_test(leaves_exactly),
                                        cmocka_unit_test(ids_of_keys), cmocka_unit_test(refused_not_learned),
                                        cmocka_unit_test(first_rows),  cmocka_unit_test(early_rows),
-                                       cmocka_unit_test(late_weight), cmocka_unit_test(hostile),
-                                       cmocka_unit_test(helps),       cmocka_unit_test(off)};
+                                       cmocka_unit_test(late_weight), cmocka_unit_test(only_scored),
+                                       cmocka_unit_test(hostile),     cmocka_unit_test(helps),
+                                       cmocka_unit_test(off)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
