@@ -128,7 +128,7 @@ static bool add_token(struct naming *n, struct pattern *p, const char *text, siz
     else if (mqtt_naming_same(text, length, "key"))
         add_piece(p, (struct piece){KEY, NULL, 0, 0});
     else {
-        /* The error lists what is possible, so that a mistyped token is seen beside the right one. */
+        /* The error lists what is possible, so that a mistyped token is seen next to the right one. */
         int end = snprintf(why, size, "--feature: {%.*s} is unknown; use {topic}, {key}", (int)(length < 60 ? length : 60), text);
         for (int i = 0; i < n->levels && end < (int)size; i++)
             if (n->level[i].kind == NAMED)

@@ -79,7 +79,8 @@ extern "C" {
       "a label is an integer in some samples and a string of its digits in others")                          \
     X(OUTLIER, outlier,                                                                                      \
       "a number lies far beyond its column's values and the setting `outlier` refuses that")                 \
-    X(BAD_CURSOR, bad_cursor, "the cursor `at` is neither a string nor a bin of up to 64 bytes")
+    X(BAD_CURSOR, bad_cursor, "the cursor `at` is neither a string nor a bin of up to 64 bytes")             \
+    X(NEW_CLASS, new_class, "a label names a class that no sample had among many before it")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,

@@ -125,7 +125,7 @@ static svs_code next_frequent(const int64_t *counts, svs_code last) {
 }
 
 bool svi_code_is_remark(svs_code code) {
-    return code == SVS_UNKNOWN_COLUMN || code == SVS_AMBIGUOUS_CLASS;
+    return code == SVS_UNKNOWN_COLUMN || code == SVS_AMBIGUOUS_CLASS || code == SVS_NEW_CLASS;
 }
 
 bool svi_code_is_notice(svs_code code) {

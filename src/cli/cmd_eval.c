@@ -31,14 +31,14 @@
 #include "report/verdict.h"
 
 #define CLOCK_ROWS 1024 /* rows between two updates of the clock and the progress line */
-#define REPORTED   5    /* refused rows that are reported in full */
+#define REPORTED   5    /* refused rows, and notices, that are reported in full */
 
 struct eval {
     const struct cli_args *args;
     struct svi_settings s;
     svi_stream *stream;
     svi_reader *reader;
-    int64_t row, refused, reasons[SVS_CODE_COUNT];
+    int64_t row, refused, noticed, reasons[SVS_CODE_COUNT];
     bool located; /* the text of a refusal names its line already */
     struct svi_arrival_clock clock;
     double now;
@@ -57,7 +57,14 @@ static void cmd_eval_refused(struct eval *e, const struct svi_event *event) {
     const char *bytes;
     size_t length;
     if (svi_code_is_notice(event->as.error.code)) {
-        if (!e->silent)
+        const svs_code code = event->as.error.code;
+        const bool of_row = code == SVS_NEW_CLASS || code == SVS_AMBIGUOUS_CLASS;
+        if (e->silent || e->noticed++ >= REPORTED)
+            return;
+        if (of_row && !e->located)
+            cli_fail(e->args, "line %" PRId64 ": %s", svi_reader_line(e->reader, &bytes, &length),
+                     event->as.error.reason);
+        else
             cli_fail(e->args, "%s", event->as.error.reason);
         return;
     }

@@ -806,7 +806,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     engine_calibrate(e, scores, rows, class_count, &step);
     engine_accept(e, m, done.raw, &step, now);
     if (svs_learner_class_count(e->learner) > class_count)
-        svi_engine_report_twin_classes(e, class_count, now);
+        svi_engine_report_classes(e, class_count, now);
     return SVS_OK;
 }
 
@@ -834,7 +834,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     SVI_TRY(svs_learner_label(e->learner, id, y, e->time, &step, err));
     svi_engine_bank_label(e, id, y, e->time, step.label);
     svi_engine_stack_label(e, id, y, e->time, &step);
-    svi_engine_report_twin_classes(e, classes, e->event_ts);
+    svi_engine_report_classes(e, classes, e->event_ts);
     svi_engine_note_held(e);
     const double *row = svi_learner_newest(e->learner); /* of this sample; NULL without a window */
     if (row && e->schema.columns)

@@ -50,9 +50,9 @@ void svi_engine_refresh_categories(struct svi_engine *e);
  * names may arrive after their columns. */
 void svi_engine_refresh_context(struct svi_engine *e, int d);
 
-/* Reports each class with index `from` or higher whose text equals that of an older class of another type
- * (1 and "1"). */
-void svi_engine_report_twin_classes(struct svi_engine *e, int from, double now);
+/* Reports each class with index `from` or higher that may be a mistake: its text equals that of an older class
+ * of another type (1 and "1"), or it is new after many labelled samples. */
+void svi_engine_report_classes(struct svi_engine *e, int from, double now);
 
 /* Makes a novelty stage, and rules, for these settings; the engine will own them. For one engine of many with
  * the stage off by *s, *made is left unchanged. SVS_NO_MEMORY. */

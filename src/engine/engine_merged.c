@@ -292,7 +292,7 @@ svs_code svi_engine_take_merged(svi_engine *e, const void *bytes, size_t size, s
     merged_clear(&q);
     if (decision != SVI_MERGED_FITS || code != SVS_OK)
         return code;
-    svi_engine_report_twin_classes(e, known, e->event_ts);
+    svi_engine_report_classes(e, known, e->event_ts);
     svi_publish_refit(e);
     return SVS_OK;
 }

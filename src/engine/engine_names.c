@@ -1,6 +1,7 @@
-/* Reports of probable mistakes: names in the settings limits and context that no column has, and labels that
- * are two classes but look like one. Neither is refused, since a column may be added and a class be meant at
- * any time; without a report a misspelt limit would silently have no effect. */
+/* Reports of probable mistakes: names in the settings limits and context that no column has, labels that are
+ * two classes but look like one, and labels that are new after many. None is refused, since a column may be
+ * added and a class be meant at any time. Without a report, a misspelt limit would silently have no effect,
+ * and a misspelt label would silently be a class. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 
 #define STRANGERS_SHOWN 4  /* names, and as many columns */
 #define STRANGER_TEXT   40 /* bytes of each */
+
+#define LATE_CLASS 1000 /* labelled samples after which a new class is reported */
 
 struct strangers {
     const svi_engine *e;
@@ -79,21 +82,35 @@ static void strangers_columns(struct strangers *t) {
         snprintf(t->text + t->at, t->size - t->at, " and %d more", count - STRANGERS_SHOWN);
 }
 
-void svi_engine_report_twin_classes(struct svi_engine *e, int from, double now) {
-    char reason[SVS_ERROR_TEXT], shown[4 * SVS_NAME_MAX + 4], other[4 * SVS_NAME_MAX + 4];
+/* Is the class an older one in another type (1 and "1")? Then it is reported. */
+static bool names_report_twin(struct svi_engine *e, int k, const char *shown, double now) {
+    char reason[SVS_ERROR_TEXT], other[4 * SVS_NAME_MAX + 4];
+    const svs_value y = svs_learner_class(e->learner, k);
+    for (int j = 0; j < k; j++) {
+        const svs_value before = svs_learner_class(e->learner, j);
+        if (before.kind == y.kind || strcmp(svs_value_text(before, other, sizeof other), shown) != 0)
+            continue;
+        snprintf(reason, sizeof reason,
+                 "the label %.40s was %s before and is %s now: these are two classes; send y in one form",
+                 shown, before.kind == SVS_STR ? "a string" : "an integer",
+                 y.kind == SVS_STR ? "a string" : "an integer");
+        svi_publish_error(e, SVS_AMBIGUOUS_CLASS, reason, NULL, 0, now);
+        return true;
+    }
+    return false;
+}
+
+void svi_engine_report_classes(struct svi_engine *e, int from, double now) {
+    char reason[SVS_ERROR_TEXT], shown[4 * SVS_NAME_MAX + 4];
     for (int k = from; k < svs_learner_class_count(e->learner); k++) {
-        const svs_value y = svs_learner_class(e->learner, k);
-        svs_value_text(y, shown, sizeof shown);
-        for (int j = 0; j < k; j++) {
-            const svs_value before = svs_learner_class(e->learner, j);
-            if (before.kind == y.kind || strcmp(svs_value_text(before, other, sizeof other), shown) != 0)
-                continue;
-            snprintf(reason, sizeof reason,
-                     "the label %.40s was %s before and is %s now: these are two classes; send y in one form",
-                     shown, before.kind == SVS_STR ? "a string" : "an integer",
-                     y.kind == SVS_STR ? "a string" : "an integer");
-            svi_publish_error(e, SVS_AMBIGUOUS_CLASS, reason, NULL, 0, now);
-        }
+        svs_value_text(svs_learner_class(e->learner, k), shown, sizeof shown);
+        if (names_report_twin(e, k, shown, now) || e->kept[SVI_KEPT_LABELLED] <= LATE_CLASS)
+            continue;
+        snprintf(reason, sizeof reason,
+                 "the label %.40s is new, after more than %d labelled samples of %d class%s: if it is a "
+                 "mistake, correct its producer, and forget the sample if it has an id",
+                 shown, LATE_CLASS, k, k == 1 ? "" : "es");
+        svi_publish_error(e, SVS_NEW_CLASS, reason, NULL, 0, now);
     }
 }
 

@@ -17,7 +17,7 @@
 #include "report/verdict.h"
 
 #define BETWEEN 1.0 /* seconds between two lines */
-#define SHOWN   5   /* notices about ambiguous labels (7 and "7") that are logged */
+#define SHOWN   5   /* notices about labels (new ones; 7 and "7") that are logged */
 #define KIB     1024.0
 #define GIB     (1024 * 1024 * KIB)
 
@@ -82,7 +82,7 @@ static void run_log_count(struct svi_run_log *l, const struct svi_event *e) {
 static const char *run_log_subject(svs_code code) {
     return code == SVS_CLOCK_MOVED                                    ? "clock"
            : code == SVS_CONFIG_CHANGED || code == SVS_UNKNOWN_COLUMN ? "config"
-           : code == SVS_AMBIGUOUS_CLASS                              ? "label"
+           : code == SVS_AMBIGUOUS_CLASS || code == SVS_NEW_CLASS     ? "label"
            : code == SVS_STATE_LOADED                                 ? "state"
                                                                       : NULL;
 }
@@ -92,7 +92,7 @@ bool svi_run_log_notice(struct svi_run_log *l, const struct svi_event *e) {
     const char *subject = run_log_subject(code);
     if (!subject)
         run_log_count(l, e);
-    else if (l->to && (code != SVS_AMBIGUOUS_CLASS || l->twins++ < SHOWN)) /* each key may send its own */
+    else if (l->to && (strcmp(subject, "label") != 0 || l->labels++ < SHOWN)) /* each key may send its own */
         svi_run_log_line(l, "%s: %s\n", subject, e->as.error.reason);
     return subject != NULL;
 }

@@ -13,7 +13,7 @@ struct svi_run_log {
     const struct svi_settings *settings;
     svi_stream *stream;   /* set once it exists */
     int64_t seen, errors; /* counters of the stream at the start of the run */
-    int twins;            /* notices about ambiguous labels (7 and "7") so far */
+    int labels;           /* notices about labels (new ones; 7 and "7") so far */
 
     int64_t refused[SVS_CODE_COUNT]; /* since the last line */
     int64_t alerts;

@@ -25,7 +25,7 @@ STATE = {"hash"}  # fingerprints of states, which change with their format
 SYNCS = {"durable", "exactly-once"}  # with others `durable` of an acknowledgement goes by the clock of the disk
 OF_CHECKPOINTS = {"keys_in_memory"}  # after a start it goes by the checkpoint that was taken up, which comes by processor time
 # A state has none of these, so that after a kill it goes by the clock which of them a start repeats.
-REMARKS = {"refused.unknown_column", "refused.ambiguous_class", "refused.twin_classes"}
+REMARKS = {"refused.unknown_column", "refused.ambiguous_class", "refused.new_class", "refused.twin_classes"}
 # What a start says of the checkpoint that it took up.
 OF_STARTS = re.compile(r"state: ")
 REFIT = [msgpack.packb({"op": "refit"})]

@@ -145,6 +145,12 @@ class AmbiguousClassError(InputError):
     code = "ambiguous_class"
 
 
+class NewClassError(InputError):
+    """A label names a class that no row had among many before it."""
+
+    code = "new_class"
+
+
 class BadWeightError(InputError):
     """The weight is not a positive finite number."""
 
