@@ -129,7 +129,8 @@ static bool add_token(struct naming *n, struct pattern *p, const char *text, siz
         add_piece(p, (struct piece){KEY, NULL, 0, 0});
     else {
         /* The error lists what is possible, so that a mistyped token is seen next to the right one. */
-        int end = snprintf(why, size, "--feature: {%.*s} is unknown; use {topic}, {key}", (int)(length < 60 ? length : 60), text);
+        int end = snprintf(why, size, "--feature: {%.*s} is unknown; use {topic}, {key}",
+                           (int)(length < 60 ? length : 60), text);
         for (int i = 0; i < n->levels && end < (int)size; i++)
             if (n->level[i].kind == NAMED)
                 end += snprintf(why + end, size - (size_t)end, ", {%.*s}",

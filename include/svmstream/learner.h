@@ -193,9 +193,9 @@ SVS_API void svs_learner_reset(svs_learner *l);
  * scores. If there are more than labels_max, the newest stay. Version and counters continue.
  *
  * Window 0 holds no samples: after a change from a window to 0, all held samples are learned and stay for
- * good. With window 0 only C and scale can change, exactly, because the sums suffice for these; other options
- * of the model can change only while it is empty (svs_learner_reset). The call costs as much as learning the
- * samples, and needs the memory of a second learner meanwhile.
+ * good. With window 0 only C, scale and labels_ttl (not to or from 0) can change, exactly, because the sums
+ * suffice for these; other options of the model can change only while it is empty (svs_learner_reset). The
+ * call costs as much as learning the samples, and needs the memory of a second learner meanwhile.
  *
  * Failures, which change nothing: SVS_SETTING (options that contradict each other; another task,
  * max_features, max_classes or isa), SVS_UNAVAILABLE (window 0, see above), SVS_NO_MEMORY, and codes of

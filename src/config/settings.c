@@ -456,7 +456,7 @@ const struct svi_setting svi_settings_table[] = {
          "Set it to compare the members, not in normal operation."),
     /* Bounds on memory and on what peers may send. A LIMIT row can only be raised on a kept state
      * (svi_settings_merge); the recovered stream is then made wider. */
-    NUMBER("labels.ttl", labels_ttl, "3600", MODEL, 0, FOREVER, "seconds",
+    NUMBER("labels.ttl", labels_ttl, "3600", ONWARD, 0, FOREVER, "seconds",
            "how long a sample with an id waits for its label; 0 does not wait",
            "Raise it when labels arrive later than this."),
     INTEGER("labels.max", labels_max, "10000", LIMIT, 1, 1e8, "samples",

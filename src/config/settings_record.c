@@ -236,6 +236,17 @@ static svs_code change_check_method(const struct svi_settings *s, const struct s
     return SVS_OK;
 }
 
+/* Capacity for samples that wait is made with the learner. */
+static svs_code change_check_labels(const struct svi_settings *s, const struct svi_settings *changed,
+                                    svs_error *err) {
+    if ((s->labels_ttl > 0) == (changed->labels_ttl > 0))
+        return SVS_OK;
+    return svi_fail(err, SVS_SETTING,
+                    "labels.ttl can become another number of seconds, but not change %s 0: start a new state "
+                    "(in another state.dir)",
+                    s->labels_ttl > 0 ? "to" : "from");
+}
+
 /* Refuses a change that would have no effect: alert.p and alert.fdr count only without a budget. */
 static svs_code change_check_alerts(const struct svi_settings *s, const struct svi_settings *changed,
                                     svs_error *err) {
@@ -254,6 +265,7 @@ svs_code svi_settings_change_allowed(const struct svi_settings *s, const struct 
     svs_code code =
         svi_settings_check(changed, err); /* as at a start; then what only a running stream forbids */
     code = code == SVS_OK ? change_check_method(s, changed, err) : code;
+    code = code == SVS_OK ? change_check_labels(s, changed, err) : code;
     return code == SVS_OK ? change_check_alerts(s, changed, err) : code;
 }
 

@@ -213,6 +213,7 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         svi_learner_take(e->learner, &c->options, &c->learner);
         configure_bank(e, c);
     }
+    svi_learner_set_labels_ttl(e->learner, c->to->labels_ttl);
     configure_novelty(e, c);
     configure_schema(e, c);
     configure_outliers(e, c);

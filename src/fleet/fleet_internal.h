@@ -547,6 +547,7 @@ void svi_fleet_merged_archive(struct svi_archive *a, svi_stream *s);
 /* Off (f->shared NULL) unless svi_settings_stacked. SVS_NO_MEMORY, SVS_SETTING. */
 svs_code svi_fleet_shared_new(struct svi_fleet *f, svs_error *err);
 void svi_fleet_shared_free(struct svi_fleet *f);
+void svi_fleet_shared_configure(struct svi_fleet *f); /* takes labels.ttl of the root's settings */
 void svi_fleet_shared_join(struct svi_fleet *f, const struct svi_key_entry *entry, struct svi_engine *e);
 
 /* Scores the peeked element of a key, or a row, and learns it; labels and forgets, too. What it says of the

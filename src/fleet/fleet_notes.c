@@ -59,8 +59,10 @@ void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double 
         return;
     }
     /* Other settings give other sizes of keys. */
-    if (kind == SVI_NOTE_CONFIG)
+    if (kind == SVI_NOTE_CONFIG) {
         f->largest.known_columns = -1;
+        svi_fleet_shared_configure(f);
+    }
     if (kind == SVI_NOTE_CLOCK)
         svi_fleet_groups_move(f, step, now);
     /* A process that starts moves the times at which keys were last seen by the time that has passed since

@@ -39,6 +39,15 @@
 
 /* ---- making it */
 
+static double shared_labels_ttl(const struct svi_settings *s) {
+    return fmin(WAIT, s->labels_ttl);
+}
+
+void svi_fleet_shared_configure(struct svi_fleet *f) {
+    if (f->shared)
+        svi_learner_set_labels_ttl(f->shared->host, shared_labels_ttl(f->stream.root->s));
+}
+
 /* The host of the bank learns as that of a stream without keys: a key's options would give it the small
  * window of a stacked key. Slots are counted by its limits, so `held` and `waiting` have as many places. */
 static svs_code shared_make_bank(struct svi_fleet_shared *sh, const struct svi_settings *s, svs_error *err) {
@@ -53,7 +62,7 @@ static svs_code shared_make_bank(struct svi_fleet_shared *sh, const struct svi_s
     svi_free(alone);
     /* The extras are no columns of the user and do not count against max.features. */
     o.host.max_features = sh->max_features + SVI_SHARED_EXTRAS;
-    o.host.labels_ttl = fmin(WAIT, s->labels_ttl);
+    o.host.labels_ttl = shared_labels_ttl(s);
     o.host.labels_max = SVI_SHARED_WAITING;
     if (code == SVS_OK && !(sh->host = svi_learner_new(&o.host, sh->features, NULL, err)))
         code = err->code;

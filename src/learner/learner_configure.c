@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "learner/learner_held.h"
 #include "learner/learner_internal.h"
 #include "learner/learner_prior.h"
 
@@ -32,7 +33,8 @@ static bool configure_same_weights(const svs_options *a, const svs_options *b) {
  * and scale differ, which are in the ridge alone. */
 static bool configure_by_sums(const svs_options *a, const svs_options *b) {
     return a->window == 0 && b->window == 0 && a->rule == b->rule && a->forget == b->forget &&
-           a->labels_ttl == b->labels_ttl && a->labels_max == b->labels_max && configure_same_weights(a, b);
+           (a->labels_ttl > 0) == (b->labels_ttl > 0) && a->labels_max == b->labels_max &&
+           configure_same_weights(a, b);
 }
 
 svs_code svs_learner_configurable(const svs_learner *l, const svs_options *o, svs_error *err) {
@@ -136,6 +138,10 @@ static void configure_count(svs_learner *fresh, const svs_learner *l) {
     fresh->version = l->version + 1;
 }
 
+void svi_learner_set_labels_ttl(svs_learner *l, double seconds) {
+    l->o.labels_ttl = seconds;
+}
+
 /* ---- without a window */
 
 /* nu = 1 / (2 C) is a factor of the whole ridge, so the faded ridge of each coordinate scales with it. P and
@@ -148,6 +154,7 @@ static void configure_ridge(svs_learner *l, const svs_options *o) {
     l->nu = nu;
     l->o.C = o->C;
     l->o.scale = o->scale;
+    l->o.labels_ttl = o->labels_ttl;
     svi_solve_sums(l);
     l->version++;
 }

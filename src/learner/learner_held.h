@@ -56,6 +56,9 @@ bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out
  * exact as the sums of all samples learned; O(d^3). */
 void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s);
 
+/* How long samples wait for a label from now on: options.labels_ttl, > 0 as it was at svs_learner_new. */
+void svi_learner_set_labels_ttl(svs_learner *l, double seconds);
+
 /* For one of several learners of the same samples: where P has lost digits, w is refined only after every
  * 16th labelled sample. In between it may be off by about 1e-9 of its size. Not archived. */
 void svi_learner_relax(svs_learner *l, bool relaxed);

@@ -384,17 +384,45 @@ static void early_rows(void **state) {
     }
 }
 
+/* A longer labels.ttl holds for the waiting samples of the shared bank, too. */
+static void late_ttl(void **state) {
+    static const char *const given[] = {"labels.ttl", "5", NULL};
+    struct run r;
+    svs_error err = {0};
+    (void)state;
+    for (int raised = 0; raised < 2; raised++) {
+        start(&r, given, 1);
+        for (int i = 0; i < 600; i++)
+            learn(&r, i % KEYS, LINE, 1, true);
+        learn(&r, 3, LINE, 1, false);
+        settle(&r);
+        if (raised) {
+            assert_int_equal(svi_settings_set(&r.s, "labels.ttl", "1000", &err), SVS_OK);
+            assert_int_equal(svi_stream_configure(r.fleet, &r.s, r.now, NULL, &err), SVS_OK);
+        }
+        r.now += 100;
+        learn(&r, 4, LINE, 1, true);
+        settle(&r);
+        const int64_t before = svi_fleet_shared_held(svi_fleet_of(r.fleet));
+        about(&r, 3, SVI_LABEL, r.ids[3] - 1);
+        settle(&r);
+        assert_int_equal(svi_fleet_shared_held(svi_fleet_of(r.fleet)), before + raised);
+        end(&r);
+    }
+}
+
 /* ---- only scored */
 
-/* A row that is only scored gets the score that it gets when it is learned next, also where a value is cut: of
- * a column that varies in one key only. */
+/* A row that is only scored gets the score that it gets when it is learned next, also where a value is cut:
+ * of a column that varies in one key only. */
 static void only_scored(void **state) {
     static const char *const given[] = {NULL};
     struct run r;
     (void)state;
     start(&r, given, 1);
     for (int i = 0; i < 900; i++) {
-        double x[D] = {gauss(&r.random), gauss(&r.random), gauss(&r.random), i % KEYS == 0 ? i / KEYS % 2 : 0};
+        double x[D] = {gauss(&r.random), gauss(&r.random), gauss(&r.random),
+                       i % KEYS == 0 ? i / KEYS % 2 : 0};
         if (i >= 600 && i % 10 == 3)
             x[3] = 40;
         struct svi_message m = {
@@ -557,8 +585,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),   cmocka_unit_test(leaves_exactly),
                                        cmocka_unit_test(ids_of_keys), cmocka_unit_test(refused_not_learned),
                                        cmocka_unit_test(first_rows),  cmocka_unit_test(early_rows),
-                                       cmocka_unit_test(late_weight), cmocka_unit_test(only_scored),
-                                       cmocka_unit_test(hostile),     cmocka_unit_test(helps),
-                                       cmocka_unit_test(off)};
+                                       cmocka_unit_test(late_weight), cmocka_unit_test(late_ttl),
+                                       cmocka_unit_test(only_scored), cmocka_unit_test(hostile),
+                                       cmocka_unit_test(helps),       cmocka_unit_test(off)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
