@@ -1,10 +1,11 @@
-/* A process that holds a partition of a log, as a machine of a few phases (partition_child_internal.h) that
- * turns move on.
+/* A process that holds a partition of a log. It is a machine of a few phases
+ * (partition_child_internal.h), and turns move it on.
  *
- * A state in the folder is replaced in two steps, each of which may be interrupted: it is moved away under
- * its own lock, then `svmstream state import` makes the new one. A process that an earlier run of the adapter
- * left running has been sent SIGTERM by the kernel and may still be writing its last checkpoint: until it has
- * ended, the state is in use, and the start is tried again after a pause.
+ * A new state replaces the one in the folder in two steps, and each may be interrupted. The old
+ * state is moved away under its own lock, then `svmstream state import` makes the new one. A
+ * process that an earlier run of the adapter left behind has been sent SIGTERM by the kernel. It
+ * may still be writing its last checkpoint, and the state is in use until it has ended. The start
+ * is then tried again after a pause.
  *
  * Each process has sockets of its own (partition_child_link.c), so no reply of an earlier one can arrive.
  * Entries without a reply stay queued when it dies, and the next one says which of them it has. */

@@ -1,14 +1,21 @@
 /* The sockets of a process: entries to it, replies and events from it.
  *
- * Replies come in the order of the messages, so each belongs to the first entry under way. A reply takes one
- * of four ways: the entry is answered (taken, or refused for good); it is refused as a whole and has used up
- * no number, so it is dropped and those after it move up; it cannot be taken for now; or the process stands
- * elsewhere (a gap). After all but the first nothing more is sent until what is under way is answered, as its
- * numbers no longer fit, and then hello asks where the process stands.
+ * Replies come in the order of the messages, so each belongs to the first entry under way. It has
+ * one of four outcomes:
  *
- * The answer to a hello decides what the queue is worth (link_greeted). If the process stands at the
- * beginning of one of its entries, with the place of the one before it, the entries from there on are sent.
- * Otherwise they are void, and the adapter reads the log again from the place that the process names. */
+ *   - The entry is answered: taken, or refused for good.
+ *   - The entry is refused as a whole and has used up no number. It is dropped, and those after it
+ *     move up.
+ *   - The entry cannot be taken for now.
+ *   - The process stands elsewhere (a gap).
+ *
+ * After all but the first, the numbers of the entries under way no longer fit. So nothing more is
+ * sent until all of these have a reply, and then hello asks where the process stands.
+ *
+ * The answer to a hello decides which queued entries are still valid (link_greeted). If the process
+ * stands at the beginning of one of its entries, with the place of the one before it, that entry
+ * and all later ones are sent. Otherwise they are void, and the adapter reads the log again from
+ * the place that the process names. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

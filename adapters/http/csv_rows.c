@@ -1,10 +1,11 @@
-/* A CSV as rows of JSON. Its cells are cut as those of a file that is fed (data/csv_cells.h), so that a POST
- * of it has the same values. The first line names the columns.
+/* A CSV as rows of JSON. Cells are cut like those of a file that is fed (data/csv_cells.h), so that
+ * a POST of the file gives the same values. The first line names the columns.
  *
- * A cell that reads as a number of JSON is copied as it is; other spellings of numbers (+1, .5, 1.) are
- * written as JSON has them; 007 is a word, as a key or an id must keep its zeros. Where semicolons separate,
- * a comma is a decimal comma: spreadsheets write semicolons for that reason. Quotes only protect: "7" is a
- * number as well. Everything else is a string: what it means, the settings of the stream decide. */
+ * A cell that reads as a number of JSON is copied as it is. Other spellings of numbers (+1, .5, 1.)
+ * are rewritten as JSON has them. 007 is a word, as a key or an id must keep its zeros. With
+ * semicolons as separators, a comma is a decimal comma: spreadsheets write semicolons for that
+ * reason. Quotes only protect: "7" is a number as well. Everything else is a string, and the
+ * settings of the stream decide what it means. */
 #include "csv_rows.h"
 
 #include <ctype.h>

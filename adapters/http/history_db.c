@@ -1,14 +1,14 @@
 /* The file of a history: the access to it, its form, and what its errors mean.
  *
- * A file is checked before SQLite sees it. One that is not ours is never written: a database with another
- * application id, or of a newer form, is refused; bytes that are no database at all may be ours with a
- * damaged begin, so the caller continues without them and leaves them where they are. Ours with damage
- * further in is set aside under another name, together with its write-ahead log, so that it can still be
- * repaired.
+ * A file is checked before SQLite sees it, and one that is not ours is never written. A database
+ * with another application id, or of a newer form, is refused. Bytes that are no database at all
+ * may be ours with a damaged beginning, so the caller continues without them and leaves them where
+ * they are. Our own file with damage further in is set aside under another name, so that it can
+ * still be repaired. Its write-ahead log goes with it.
  *
- * The lock against a second adapter is flock on a descriptor of our own: SQLite's locks are those of fcntl,
- * which other programs need for reading while we write, and which this process would lose by closing any
- * descriptor of the file. So this one is closed last. */
+ * The lock against a second adapter is flock on a descriptor of our own. SQLite's locks are those
+ * of fcntl and do not serve: other programs need them for reading while we write. This process
+ * would also lose them by closing any descriptor of the file. So this descriptor is closed last. */
 #include "history_db.h"
 
 #include <errno.h>

@@ -1,18 +1,21 @@
 /* What the history records of each stream, and how it is asked.
  *
- * Figures come from the status, once a second. Counters become rates over the time between two statuses, by
- * the monotonic clock; where the stream has restarted, returned to an older state, or was silent for longer
- * than MAX_INTERVAL, the rate is not known. A status a little late or early may skip one second of the clock:
- * that second gets the figures of the status after it, which were measured over it. A longer gap stays a gap.
+ * Figures come from the status, once a second. Counters become rates over the time between two
+ * statuses, by the monotonic clock. The rate is unknown where the stream has restarted, returned to
+ * an older state, or was silent for longer than MAX_INTERVAL. A status a little late or early may
+ * skip one second of the clock. That second gets the figures of the status after it, which were
+ * measured over it. A longer gap stays a gap.
  *
- * Alert events are recorded as they are published, so that none is lost with the stream, and fetched by the
- * request `alerts` from the last number that the history has: at the first status, after each event, and
- * every FETCH_SECONDS, since verdicts and events under a mute are kept without being published. So after a
- * gap of this program, of the stream or of the connection none is missing that the stream still keeps.
+ * Alert events are recorded as they are published, so that none is lost with the stream. The
+ * request `alerts` also fetches them, from the last number that the history has: at the first
+ * status, after each event, and every FETCH_SECONDS. The regular fetch is necessary because
+ * verdicts, and events under a mute, are kept without being published. So a gap of this program, of
+ * the stream or of the connection loses no event that the stream still keeps.
  *
- * Read history_on_status, history_fetch with its callbacks, history_question. Everything here runs on the
- * main thread and only hands jobs to the history's (history_worker.h). Invariants: one fetch a stream at a
- * time; `taken` is what the file has; a waiter lives until its answer, even if its exchange has ended. */
+ * Read history_on_status, history_fetch with its callbacks, history_question. Everything here runs
+ * on the main thread and only hands jobs to the history's (history_worker.h). Invariants: one fetch
+ * a stream at a time; `taken` is what the file has; a waiter lives until its answer, even if its
+ * exchange has ended. */
 #include "http_history.h"
 
 #include <ctype.h>

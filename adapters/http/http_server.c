@@ -1,11 +1,16 @@
-/* libmicrohttpd with our limits. Its callbacks, in the order of a request: http_server_accept admits an
- * address, http_server_notify makes a connection, http_server_begin an exchange as soon as the request line
- * is there, http_server_access is called with the headers, with each piece of the body, and at the end of it,
- * where the handler runs; http_server_complete ends the exchange.
+/* libmicrohttpd with our limits. A request passes its callbacks in this order:
  *
- * Every connection has one deadline, which depends on what it does (http_connection_expect). A check every
- * CHECK_SECONDS ends those that are over: so a sender of one byte a second gets no further than a silent one.
- * A suspended connection is not polled by libmicrohttpd: `watch` reports that its client has left.
+ *   - http_server_accept admits an address.
+ *   - http_server_notify makes a connection.
+ *   - http_server_begin makes an exchange as soon as the request line is there.
+ *   - http_server_access gets the headers, each piece of the body, and its end, where the handler
+ *     runs.
+ *   - http_server_complete ends the exchange.
+ *
+ * Every connection has one deadline, which depends on what it does (http_connection_expect). A
+ * check every CHECK_SECONDS ends those whose deadline is over, so a sender of one byte a second
+ * gets no further than a silent one. Since libmicrohttpd does not poll a suspended connection,
+ * `watch` reports that its client has left.
  *
  * Invariants: nothing here blocks; all memory that a client can make us hold is counted (bodies, answers,
  * connections). */

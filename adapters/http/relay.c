@@ -1,10 +1,11 @@
-/* One request of HTTP, one request to a stream. The exchange belongs to the server and may end first, so a
- * relay holds it only until it is answered or closed; the relay itself lives until the stream has replied,
- * the time is over, or the connection broke, which http_asks_put guarantees.
+/* One request of HTTP, one request to a stream. The exchange belongs to the server and may end
+ * first, so a relay holds it only until it is answered or closed. The relay itself lives until the
+ * stream has replied, the time is over, or the connection broke. http_asks_put guarantees that one
+ * of these happens.
  *
- * What a stream refuses keeps its code and its reason. The status follows the cause: 422 for what a client
- * should change, 404 for what does not exist, 409 for what the stream is not set up for, 503 with Retry-After
- * for what passes. */
+ * What a stream refuses keeps its code and its reason. The status follows the cause. It is 422 for
+ * what a client should change, and 404 for what does not exist. It is 409 for what the stream is
+ * not set up for, and 503 with Retry-After for what passes. */
 #include "relay.h"
 
 #include <errno.h>

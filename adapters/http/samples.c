@@ -1,15 +1,16 @@
 /* POST /samples, /predict, /labels and /forget: rows to the stream, acknowledged as its own delivery level
  * states, or only scored. What the replies make of them is in posted.c.
  *
- * A handler (http_samples_, at the end of its part; read these first) reads the body, makes a struct posted,
- * finds the source, and dispatches by the stream's in.mode. posted_send first counts the messages and checks
- * that all of them fit, because a request that stops in the middle leaves the client with half its rows. Then
- * it hands all over at once, in order.
+ * Read the handlers first (http_samples_, each at the end of its part). A handler reads the body,
+ * makes a struct posted, finds the source, and dispatches by the stream's in.mode. First
+ * posted_send counts the messages and checks that all of them fit, because a request that stops in
+ * the middle leaves the client with half its rows. Then it hands all over at once, in order.
  *
- * Rows become one message, or several where they are too many or too large for one. The first element of each
- * message of samples is {op: message}: it asks for the scores, and states `src` and `n` where the client
- * numbers its rows. Labels and removals become elements of msgpack here, whatever the form of the body, and
- * then take the way of samples. Predictions go to ctl, as they change nothing. */
+ * Rows become one message, or several where they are too many or too large for one. The first
+ * element of each message of samples is {op: message}. It asks for the scores, and states `src` and
+ * `n` where the client numbers its rows. Labels and removals become elements of msgpack here,
+ * whatever the form of the body, and then take the way of samples. Predictions go to ctl, as they
+ * change nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,15 +1,15 @@
-/* The streams that are shown. Each has a control socket, over which its status is asked once a second; what
- * the status reports leads to the rest: the name of the stream, and the addresses of its events and samples
- * as this program may dial them. These are connected to when they are first known, and again when they change
- * with a restart of the stream.
+/* The streams that are shown. Each has a control socket, over which its status is asked once a
+ * second. The status reports the name of the stream, and the addresses of its events and samples as
+ * this program may dial them. The program connects to these when they are first known, and again
+ * when a restart of the stream changes them.
  *
  * A stream is live while the status is answered, and silent when an answer is overdue or the connection
  * broke. The settings are asked for every ten seconds, and whenever the epoch changes: handlers need the
  * delivery level and the largest message.
  *
- * Everything runs on the main thread, and nothing blocks. Invariants: names are unique at any time; one
- * status and one config are under way at most; listeners see a status after the fields of the stream were
- * updated.
+ * Everything runs on the main thread, and nothing blocks. Invariants: names are unique at any time.
+ * At most one status and one config are under way. Listeners see a status after the fields of the
+ * stream were updated.
  *
  * Read from the bottom: http_streams_turn, stream_turn, stream_on_status. */
 #include "streams.h"

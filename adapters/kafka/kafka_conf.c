@@ -32,9 +32,9 @@
  * sasl.password, ssl.key.password. */
 static const char *const secret_words[] = {"password", "secret", "ssl.key.pem", "ssl_key", "sasl.jaas"};
 
-/* Made by this program, with what to use instead. Each would break a promise without an error: the offset is
- * in the checkpoint, so one of the group would be a second truth, and the end of a topic (partition.eof) is
- * the only sign that a takeover has read all of it. */
+/* Settings that this program makes itself, with what to use instead. Each would break a promise
+ * without an error. The offset is in the checkpoint, so an offset of the group would contradict it.
+ * The end of a topic (partition.eof) is the only sign that a takeover has read all of it. */
 static const struct {
     const char *key, *instead;
 } own_settings[] = {{"group.id", "--group names the group"},

@@ -27,11 +27,11 @@
 
 #define TRANSACTION_SECONDS 0.1
 #define TRANSACTION_BYTES   ((size_t)4 << 20) /* written in one transaction, at most */
-/* That a step of a transaction may block. A call that timed out continues in the background, and is resumed by
- * calling again. librdkafka 2.0.2 forgets which call that was if its own thread has not answered meanwhile:
- * then the resumed call fails ("Erroneous state"), and the process is aborted when the outcome arrives
- * ("Invalid transaction state transition"). That thread answers within milliseconds but on a machine without
- * a free processor. */
+/* That a step of a transaction may block. A call that timed out continues in the background, and is
+ * resumed by calling again. But librdkafka 2.0.2 forgets which call that was if its own thread has
+ * not answered meanwhile. The resumed call then fails ("Erroneous state"), and librdkafka aborts
+ * the process when the outcome arrives ("Invalid transaction state transition"). Its thread answers
+ * within milliseconds, except on a machine without a free processor. */
 #define STEP_MS             2000
 #define AGAIN_SECONDS       0.05
 

@@ -1,10 +1,11 @@
 /* kafka_publisher.h: what the owner of a partition writes: its events, sums and checkpoints, in order.
  *
- * Records wait in a queue here until the brokers have them for good. With transactions they are written in
- * transactions of some tenths of a second under an id of the partition (STREAM-0): the process that opens the
- * publisher of a partition ends all earlier ones, whose next commit then fails (fenced), and readers of
- * committed records never see what those had begun. Without, an idempotent producer writes them: nothing
- * twice by repetition, but nothing stops an earlier owner that is still at work. */
+ * Records wait in a queue here until the brokers have them for good. With transactions they are
+ * written in transactions of some tenths of a second, under an id of the partition (STREAM-0). A
+ * process that opens the publisher of a partition ends all earlier ones: their next commit fails
+ * (fenced). Readers of committed records never see what these had begun. Without transactions an
+ * idempotent producer writes the records. It writes nothing twice by repetition, but it does not
+ * stop an earlier owner that is still at work. */
 #ifndef KAFKA_PUBLISHER_H
 #define KAFKA_PUBLISHER_H
 

@@ -1,6 +1,6 @@
-/* Records of one partition, through the part of librdkafka that knows no groups: an offset is given, and each
- * partition has a queue of its own, so that one whose model is slow keeps no other waiting, and the client
- * stops fetching for it (queued.max.messages.kbytes). */
+/* Records of one partition, through the part of librdkafka that knows no groups: it is given an
+ * offset. Each partition has a queue of its own, so one with a slow model delays no other. The
+ * client stops fetching for a partition whose queue is full (queued.max.messages.kbytes). */
 #include "kafka_reader.h"
 
 #include <string.h>

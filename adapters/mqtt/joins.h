@@ -1,9 +1,9 @@
 /* joins.h: a join for each key, found by its name; without keys there is one, of key "".
  *
- * A key is begun by its first message. There are --keys of them at most, so that topics that somebody makes
- * up take no more memory than that; where there is no place for a new one, the key that has been silent
- * longest gives way, if that is longer than an hour: its last values are forgotten. Periods end in the order
- * in which they are due, whatever number of keys there is. */
+ * A key is begun by its first message. There are --keys of them at most, so that invented topics
+ * take no more memory than that. When there is no place for a new key, it replaces the one that has
+ * been silent longest, if that is longer than an hour. The last values of the replaced key are
+ * forgotten. Periods end in the order in which they are due, whatever the number of keys. */
 #ifndef MQTT_JOINS_H
 #define MQTT_JOINS_H
 

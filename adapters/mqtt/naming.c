@@ -1,10 +1,10 @@
 /* Topics to names of features and keys of samples: see naming.h for what templates and patterns mean.
  *
- * All are cut once: a template into levels (add_level), each a word, a token, any level or the rest; a
- * pattern into pieces (add_piece), each text, a token by its level, the topic, the key of a value or a member
- * of the payload. Then mqtt_naming_match lays a topic over the levels and notes where each begins, and
- * mqtt_naming_put puts the pieces of one pattern together. The texts of template and patterns stay where the
- * command line has them. */
+ * Templates and patterns are cut once. A template becomes levels (add_level), each a word, a token,
+ * any level or the rest. A pattern becomes pieces (add_piece), each a text, a token by its level,
+ * the topic, the key of a value or a member of the payload. Then mqtt_naming_match lays a topic
+ * over the levels and notes where each begins, and mqtt_naming_put joins the pieces of one pattern.
+ * The texts of templates and patterns stay where the command line has them. */
 #include "naming.h"
 
 #include <stdio.h>

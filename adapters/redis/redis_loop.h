@@ -24,9 +24,9 @@ void redis_loop_turn(struct redis_loop *l, struct redis_client *r, double wait,
 bool redis_loop_ask(struct redis_loop *l, struct redis_client *r, const char *key,
                     const struct redis_word *words, int count, redis_answer *take, void *user);
 
-/* The number of partitions of the stream, which the first command that needs it decides: `wanted`, or 16 if
- * that is 0; without `make` the stream must exist. 0: a signal; no stream, a refusal, or another number than
- * `wanted` is in force (reported). */
+/* The number of partitions of the stream. The first command that needs it decides it: `wanted`, or
+ * 16 if that is 0. Without `make` the stream must exist. Returns 0 after a signal, and after a
+ * reported failure: no stream, a refusal, or another number than `wanted` in force. */
 int redis_loop_partitions(struct redis_loop *l, struct redis_client *r, const char *stream, int wanted,
                           bool make);
 

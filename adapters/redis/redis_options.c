@@ -27,9 +27,10 @@
 
 #define AT(field) offsetof(struct redis_options, field)
 
-/* The default in parentheses must match the code, mostly redis_options_read: the help is made of these texts
- * alone. --count is 0 there, so that a worker without it takes the number that the stream has, and 16 only
- * for a new one. Its bound is the number of slots of a cluster: a partition uses one. */
+/* The default in parentheses must match the code, mostly redis_options_read: the help is made of
+ * these texts alone. There --count is 0, so that a worker without it takes the number that the
+ * stream has. Only a new stream gets 16. The bound of --count is the number of slots of a cluster:
+ * a partition uses one. */
 #define SERVER_ROWS                                                                                          \
     {.text = "Redis:"},                                                                                      \
         {"redis",                                                                                            \

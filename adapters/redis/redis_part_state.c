@@ -1,17 +1,19 @@
 /* Checkpoints of a partition in Redis.
  *
- * A checkpoint is a file of the process (`svmstream state export`), cut into pieces of PIECE bytes. They go
- * one after another into the hash :state:a or :state:b, whichever does not hold the present checkpoint; the
- * last step (script STORE) checks that all are there, names that side in :state, removes the other, and trims
- * the log below the place of the checkpoint. So there is a whole checkpoint at any moment, and the log keeps
- * everything after it. A write is one step of Redis each, with the fence.
+ * A checkpoint is a file of the process (`svmstream state export`), cut into pieces of PIECE bytes.
+ * They go one after another into the hash :state:a or :state:b, whichever does not hold the present
+ * checkpoint. The last step (script STORE) checks that all pieces are there and names their side in
+ * :state. It then removes the other hash, and trims the log below the place of the checkpoint. So
+ * Redis has a whole checkpoint at any moment, and the log keeps everything after it. Each write is
+ * one step of Redis, with the fence.
  *
- * Fetching: redis_part_fetch, state_meta, state_piece for each piece, state_start. Saving: redis_part_save,
- * redis_part_saved, state_next_piece for each piece, state_store, state_stored. Read them in this order. Both
- * rely on redis_part_leave: it forgets all answers, so none arrives for a partition that is no longer ours.
+ * Fetching: redis_part_fetch, state_meta, state_piece for each piece, state_start. Saving:
+ * redis_part_save, redis_part_saved, state_next_piece for each piece, state_store, state_stored.
+ * Read them in this order. Both rely on redis_part_leave: it forgets all answers, so none arrives
+ * for a partition that is no longer ours.
  *
- * The events of the samples in a checkpoint are given to Redis before its pieces, in the same lane: what is
- * published is never less than what is stored. */
+ * Redis gets the events of the samples in a checkpoint before its pieces, in the same lane. So
+ * whatever is stored has been published. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
