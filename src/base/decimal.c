@@ -1,12 +1,12 @@
-/* printf's %g in integers of 128 bits, for the range of most numbers; it is exact, as printf is.
+/* printf's %g in integers of 128 bits, for the range of most numbers. It is exact, as printf is.
  *
- * A double is m 2^e, and v 10^k = m 5^k 2^(e+k). With k such that this has as many digits before the point as
- * are asked for, and k <= 32, the product m 5^k has at most 128 bits. What is shifted out is the remainder:
- * the rounding, half to even, is exact.
+ * A double is m 2^e, and v 10^k = m 5^k 2^(e+k). The choice of k gives this as many digits before
+ * the point as are asked for. With k <= 32, the product m 5^k has at most 128 bits. What is shifted
+ * out is the remainder, so the rounding, half to even, is exact.
  *
- * Whether a text reads back as v needs no reading: a unit in the last place of v is 5^k in the units of the
- * remainder, and the text differs from v by less than half of that or by more. It is never exactly half:
- * 5^k is odd.
+ * Whether a text reads back as v is known without reading it. In the units of the remainder, a unit
+ * in the last place of v is 5^k. The text reads back as v if it differs from v by less than half of
+ * that. It never differs by exactly half, because 5^k is odd.
  *
  * Zeros apart, numbers below MIN_FAST, or with more digits before the point than are asked for, are left to
  * printf. */

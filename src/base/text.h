@@ -22,10 +22,14 @@ bool svi_utf8_valid(const char *bytes, size_t length);
  * U+10FFFF, cut). */
 size_t svi_utf8_length(const char *bytes, size_t length);
 
-/* The code of the first character of `bytes` if a terminal would interpret it rather than show it: a control
- * character (up to U+001F, U+007F to U+009F), a line or paragraph separator (U+2028, U+2029), a mark of the
- * writing direction (U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), or the invisible U+FEFF. -1: any
- * other character, or a malformed one. Its length is svi_utf8_length. */
+/* The code of the first character of `bytes` if a terminal would interpret it rather than show it.
+ * -1: any other character, or a malformed one. Its length is svi_utf8_length. Terminals interpret
+ *
+ *      control characters                up to U+001F, U+007F to U+009F
+ *      line and paragraph separators     U+2028, U+2029
+ *      marks of the writing direction    U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
+ *      the invisible                     U+FEFF
+ */
 int svi_text_control(const char *bytes, size_t length);
 
 /* Writes `outer`.`inner` to `to`, which has `capacity` bytes, without a NUL. Returns the length; 0: it does

@@ -10,10 +10,11 @@
  *
  *     2026-11-22   2026-11-22T10:05   2026-11-22 10:05:30.25   2026-11-22T10:05:30Z   ... 10:05:30,25 +0100
  *
- * A date; after a T or a blank the time of day, in which the seconds and their fraction (point or comma; nine
- * digits count, further ones are ignored) are optional; then the zone: Z, +01:00, +0100 or +01, with or
- * without a blank before it. A text without a zone is taken as `zone` seconds east of UTC. Years are 0001 to
- * 9999. Second 60 is the start of the next second, with any fraction; hour 24 is refused. False, with
+ * A date comes first. The time of day follows after a T or a blank. Its seconds and their fraction
+ * are optional. A point or a comma begins the fraction: nine digits count, further ones are
+ * ignored. A zone may follow the time of day: Z, +01:00, +0100 or +01, with or without a blank
+ * before it. A text without a zone is taken as `zone` seconds east of UTC. Years are 0001 to 9999.
+ * Second 60 is the start of the next second, with any fraction; hour 24 is refused. False, with
  * *seconds unchanged: another form, or no such day or hour. */
 bool svi_time_of_text(const char *text, size_t length, int zone, double *seconds);
 

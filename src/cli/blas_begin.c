@@ -1,14 +1,15 @@
-/* OpenBLAS reads two variables while it is loaded, before main: the number of threads, which then wait for
- * work in a loop that occupies a core, and the kernels, for which the version of 2022 chooses those of 2013
- * on every processor that it does not know.
+/* OpenBLAS reads two variables while it is loaded, before main. One sets the number of threads,
+ * which otherwise wait for work in a loop that occupies a core. The other chooses the kernels: the
+ * version of 2022 takes those of 2013 on every processor that it does not know.
  *
- * The C library uses the environment in place, an array between others, which cannot grow. So before any
- * constructor runs, a few entries with names that no constructor reads lend their slots to OpenBLAS's
- * variables, and main restores them. When there are too few such entries, the program restarts itself with a
- * longer environment; that repeats the work of the dynamic linker, a third of a short command.
+ * The C library uses the environment in place. It is an array between others and cannot grow. So
+ * before any constructor runs, a few entries with names that no constructor reads lend their slots
+ * to OpenBLAS's variables, and main restores them. When there are too few such entries, the program
+ * restarts itself with a longer environment. That repeats the work of the dynamic linker, a third
+ * of a short command.
  *
- * Sanitizers are not initialised by then: nothing may allocate, and calls that they intercept are avoided or
- * made as plain system calls. */
+ * Sanitizers are not initialised by then. So nothing may allocate, and calls that they intercept
+ * are avoided or made as plain system calls. */
 #include "cli/blas_begin.h"
 
 #include <stdbool.h>

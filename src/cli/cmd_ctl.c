@@ -1,10 +1,10 @@
 /* ctl: one control request, its reply as JSON.
  *
- * The words KEY=VALUE become a map: keys of the request itself, with `config` the settings, with `score` the
- * sample. load FILE has no pairs; the request carries the model of the file, in the form in which it would be
- * published. The reply goes to standard output unchanged; changed settings and the result of tune are printed
- * again for people, on standard error. The timeout depends on the request: some build a model or write a
- * checkpoint.
+ * The words KEY=VALUE become a map of keys of the request itself. With `config` they are the
+ * settings, with `score` the sample. A request `load FILE` has no pairs: it carries the model of
+ * the file, in the form in which it would be published. The reply goes to standard output
+ * unchanged. Changed settings and the result of tune are printed again for people, on standard
+ * error. The timeout depends on the request: some build a model or write a checkpoint.
  *
  * In order of reading: values and pairs, the request, the reply, cmd_ctl_run. */
 #include <errno.h>

@@ -1,10 +1,11 @@
 /* eval: the whole engine on a file, without sockets: test, then train, row by row.
  *
- * The engine is that of `run`. Of its events only refusals are printed, the first ones with their lines.
- * Refits run between two rows, so that the result depends on the file alone; the clock is read every
- * CLOCK_ROWS rows. All printed figures are the engine's own: a table or one JSON object at the end, and
- * lines on the way (report/live_figures.h): to standard error at rows 1, 2, 4, 8, ..., or to standard output
- * every N rows on request. With --alerts the file is read once per alert budget, each time by a new engine.
+ * The engine is that of `run`. Of its events only refusals are printed, the first ones with their
+ * lines. Refits run between two rows, so that the result depends on the file alone; the clock is
+ * read every CLOCK_ROWS rows. All printed figures are the engine's own. A table or one JSON object
+ * is printed at the end, and lines on the way (report/live_figures.h). These go to standard error
+ * at rows 1, 2, 4, 8, ..., or on request to standard output every N rows. With --alerts the file is
+ * read once per alert budget, each time by a new engine.
  *
  * In order of reading: take_all (one pass over the file), cmd_eval_finish (figures), cmd_eval_pass (alerts).
  */

@@ -1,10 +1,10 @@
 /* model: a model from a file or from a running process, as a table or in other formats.
  *
- * The source is always the payload of a model event: a file may contain one, a process sends one, and a file
- * of `train` is encoded as one (formats/model_file.h). The bytes are kept next to the decoded model, because
- * an export as msgpack writes them unchanged. show and export differ only in what they do with the model: see
- * cmd_model_load and the two functions after it. diff reads two and leaves the comparison to
- * report/model_diff.h. */
+ * The source is always the payload of a model event. A file may contain one, a process sends one,
+ * and a file of `train` is encoded as one (formats/model_file.h). The bytes are kept next to the
+ * decoded model, because an export as msgpack writes them unchanged. Only what they do with the
+ * model distinguishes show and export: see cmd_model_load and the two functions after it. The
+ * command diff reads two models and leaves the comparison to report/model_diff.h. */
 #include <math.h>
 #include <string.h>
 

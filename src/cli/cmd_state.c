@@ -1,14 +1,15 @@
 /* state: lists the state kept in a directory, verifies it, and moves it to another one.
  *
- * show lists the files, with the facts by which a person chooses a checkpoint to go back to. verify does what
- * a start would do, and more: it replays the journal from the oldest checkpoint to the newest and compares
- * the states, checks the weights against a fresh solve, and reads every record.
+ * show lists the files, with the facts by which a person chooses a checkpoint to go back to. verify
+ * does what a start would do, and more. It replays the journal from the oldest checkpoint to the
+ * newest and compares the states. It also checks the weights against a fresh solve, and reads every
+ * record.
  *
- * Nothing is locked: a running process may write and remove files meanwhile. A file that vanishes between
- * listing and reading is not damage, and a journal whose first segment vanished is read again.
+ * Nothing is locked: a running process may write and remove files meanwhile. A file that vanishes
+ * between listing and reading is not damage. A journal whose first segment vanished is read again.
  *
- * In order of reading: lists, the comparison, the journal, the weights, cmd_state_verify, export and import
- * (state/state_copy.h). */
+ * In order of reading: lists, the comparison, the journal, the weights, cmd_state_verify, export
+ * and import (state/state_copy.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

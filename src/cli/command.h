@@ -1,11 +1,12 @@
 /* command.h: the interface between the command-line frame and the commands.
  *
- * A command is one file (cmd_feed.c) that defines one row, `const struct cli_command cli_feed`, and one name
- * in commands.h. The frame (main.c, options.c) reads the command line and passes the result to the command:
- * the settings (defaults, then the file named by -f/--config, then flags; contradictions are already refused
- * if its help lists the learner's settings), the command's own options and its positional arguments. The
- * command returns the exit code. Help, man page and shell completion are generated from the rows (help.c). A
- * new option is one row in the command's options and the call that reads it. No environment variable is read.
+ * A command is one file (cmd_feed.c) that defines one row, `const struct cli_command cli_feed`, and
+ * one name in commands.h. The frame (main.c, options.c) reads the command line and passes the
+ * result to the command: the settings, the command's own options and its positional arguments.
+ * Settings are the defaults, then the file named by -f/--config, then flags. If the command's help
+ * lists the learner's settings, contradictions are already refused. The command returns the exit
+ * code. Help, man page and shell completion are generated from the rows (help.c). A new option is
+ * one row in the command's options and the call that reads it. No environment variable is read.
  *
  *     static const struct cli_option options[] = {
  *         CLI_NUMBER("rate", 0, "N", "0", 0, 1e9, "samples per second, 0 = flat out"),

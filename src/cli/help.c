@@ -1,10 +1,11 @@
-/* Help, man page and bash completion, all generated from the tables of commands, options and settings, so
- * that an option is described once, and no text can fall out of date.
+/* Help, man page and bash completion, all generated from the tables of commands, options and
+ * settings. So an option is described once, and no text can fall out of date.
  *
- * Help and man page consist of the same entries (an option or a setting with its sentence) in two forms:
- * write_entry prints one in two columns, write_tagged as roff. write_options and write_settings walk the
- * tables and take one of them as argument; read these four first, as everything else puts headings around
- * them. In order of reading: entries, help, the man page, the completion, the commands.
+ * Help and man page consist of the same entries (an option or a setting with its sentence) in two
+ * forms. Two functions print an entry: write_entry in two columns, write_tagged as roff. Two
+ * others, write_options and write_settings, walk the tables and take one of these as argument. Read
+ * the four first, as everything else puts headings around them. In order of reading: entries, help,
+ * the man page, the completion, the commands.
  *
  * `svmstream help` is for people. The hidden commands at the end print what `make install` installs. They are
  * commands of the program itself, so that an installed page always belongs to the installed binary. */

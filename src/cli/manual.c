@@ -122,9 +122,9 @@ static bool opens_link(const char *at, const char *end) {
     return close && close + 1 < end && close[1] == '(';
 }
 
-/* Copies the words of the text up to `end` to `out`, which ends at `limit`: marks removed, runs of white
- * space reduced to one space, bold words marked one by one, so that a line break never falls inside a bold
- * part. Returns the byte after their NUL. */
+/* Copies the words of the text up to `end` to `out`, which ends at `limit`. Marks are removed, and
+ * runs of white space become one space. Bold words are marked one by one, so that a line break
+ * never falls inside a bold part. Returns the byte after their NUL. */
 static char *copy_words(const char *at, const char *end, char *out, const char *limit) {
     const char *const begin = out;
     bool code = false, strong = false, link = false, bold = false;

@@ -1,9 +1,9 @@
-/* The outbox meets its socket: frames of the outbox are sent as long as the socket accepts them, replies are
- * passed back, and the monitor shows when a connection breaks, so that the outbox greets again at once
- * instead of after a timeout.
+/* The outbox meets its socket. Frames of the outbox are sent as long as the socket accepts them,
+ * and replies are passed back. The monitor shows when a connection breaks, so the outbox greets
+ * again at once instead of after a timeout.
  *
- * The rest concerns the end of a PUSH socket over ipc (link_close): libzmq counts a message as sent when the
- * kernel has it, but the peer drops what it has not read when the connection ends. */
+ * The rest concerns the end of a PUSH socket over ipc (link_close). libzmq counts a message as sent
+ * when the kernel has it. But the peer drops what it has not read when the connection ends. */
 #include "client/link.h"
 
 #include <errno.h>

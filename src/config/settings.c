@@ -1,9 +1,9 @@
 /* The settings table, and the conversion of values from and to text.
  *
- * A row defines a setting completely: a new setting takes a field in struct svi_settings and a row here (a
- * new word also a constant). Each type has one setter, which parses the text and refuses values that the
- * row does not allow. svi_settings_value is its inverse: a value that was written reads back as the same
- * bits, because a kept state and a settings file must restore it exactly.
+ * A row defines a setting completely: a new setting takes a field in struct svi_settings and a row
+ * here (a new word also a constant). Each type has one setter, which parses the text and refuses
+ * values that the row does not allow. svi_settings_value is its inverse. A written value reads back
+ * as the same bits, because a kept state and a settings file must restore it exactly.
  *
  * What happens at a start: the defaults are set, then the values of the file, then those of flags, all by
  * svi_settings_set. Each of them is checked alone. settings_check.c settles and checks them together later.

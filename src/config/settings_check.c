@@ -1,14 +1,19 @@
 /* The settings as a whole: contradictions between them, and values that follow from several.
  *
- * The order of what happens: all settings are set, each checked alone (settings.c). Then the functions that
- * "settle" replace defaults that do not suit other given settings; they never replace a chosen value. Then
- * the checks refuse what is left. The last part derives the options of reader, schema, learner and novelty
- * model; it relies on settings that were settled and checked.
+ * First all settings are set, each checked alone (settings.c). Then the functions that "settle"
+ * replace defaults that do not suit other given settings; they never replace a chosen value. Then
+ * the checks refuse what is left. The last part derives the options of reader, schema, learner and
+ * novelty model. It relies on settings that were settled and checked.
  *
- * Each check covers one subject and reports both settings and what to change. svi_settings_check_start covers
- * the settings of one start (sockets, delivery, state), which are known before a kept state is read;
- * svi_settings_check covers all of them; svi_settings_check_security is for processes that bind addresses. A
- * change while the stream runs passes svi_settings_check too (settings_record.c).
+ * Each check covers one subject and reports both settings and what to change. There are three
+ * entries:
+ *
+ *     svi_settings_check             all settings
+ *     svi_settings_check_start       those of one start (sockets, delivery, state), which are
+ *                                    known before a kept state is read
+ *     svi_settings_check_security    for processes that bind addresses
+ *
+ * A change while the stream runs passes svi_settings_check too (settings_record.c).
  *
  * Whether a value was given or chosen matters in many checks: read enum svi_given and svi_settings_chosen in
  * settings.h first. */

@@ -25,9 +25,10 @@ svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *k
 /* Is any limit of `s` above that of `kept`? */
 bool svi_settings_raised(const struct svi_settings *s, const struct svi_settings *kept);
 
-/* Return to an older state, whose settings are *then. keep_limits: *then gets the current limits, so that the
- * older state is loaded with the current capacity. go_back: *s takes from *then the rows that shape the
- * model; all other rows stay. */
+/* Return to an older state, whose settings are *then. Before it is loaded,
+ * svi_settings_keep_limits gives *then the current limits, so that it gets the current capacity.
+ * Then svi_settings_go_back gives *s the rows of *then that shape the model; all other rows
+ * stay. */
 void svi_settings_keep_limits(struct svi_settings *then, const struct svi_settings *now);
 void svi_settings_go_back(struct svi_settings *s, const struct svi_settings *then);
 
