@@ -1,9 +1,9 @@
 /* The solution of the union of all parts (merge_solve.h).
  *
- * All is made again for each solution: which parts belong together, their features and classes, the sums,
- * the model. That costs some d^2 operations a part and d^3 for the model, and it is what makes the result a
- * function of the records that are held: nothing is ever subtracted, so nothing of a part that was dropped or
- * replaced can remain in the last bits. */
+ * Each solution is made from nothing: which parts belong together, their features and classes, the
+ * sums, the model. That costs about d^2 operations a part and d^3 for the model. In return the
+ * result is a function of the records that are held. Nothing is ever subtracted, so a part that was
+ * dropped or replaced leaves nothing in the last bits. */
 #include "merge/merge_solve.h"
 
 #include <stdlib.h>

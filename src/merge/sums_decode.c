@@ -1,11 +1,11 @@
 /* Reads sums records, which may come from anybody, and trusts nothing.
  *
- * The form of the whole payload is checked first; the table of fields gives types and ranges; then sizes are
- * compared: every array has exactly the size that d and the number of classes say, so a header cannot ask for
- * more memory than its payload has bytes. Names and labels are copied to one block, behind the arrays that
- * point to them, and must differ: joining looks them up by name. Numbers are finite, and weights and squares
- * are not negative. What the sums mean together (is the matrix positive definite?) is not checked here,
- * because only a solution shows it. */
+ * The form of the whole payload is checked first, then types and ranges, from the table of fields,
+ * then sizes. Every array has exactly the size that d and the number of classes give, so a header
+ * cannot ask for more memory than its payload has bytes. Names and labels are copied to one block,
+ * behind the arrays that point to them. They must differ, because joining looks them up by name.
+ * Numbers are finite, and weights and squares are not negative. What the sums mean together (is the
+ * matrix positive definite?) is not checked here, because only a solution shows it. */
 #include "merge/sums.h"
 
 #include <math.h>

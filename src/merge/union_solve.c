@@ -1,15 +1,16 @@
 /* The model of a union, from its sums.
  *
- * Coordinates: u_0 = 1, u_j = (x_j - c_j) / s_j, with c the center and s_j the deviation of the union (1 for
- * a constant feature). In these H = sum w u u' + ridge has the condition of the correlations alone, whatever
- * the units are. The ridge is a form in the coordinates of the learner: nu v_j^2 for a standardised feature,
- * nu (v_j / s_j)^2 for a raw one, and nu (r'v)^2 for the bias, where r_0 = 1, and r_j = -c_j / s_j for raw
- * features, because the bias is penalised where the raw features are 0.
+ * Coordinates: u_0 = 1, u_j = (x_j - c_j) / s_j, with c the center and s_j the deviation of the
+ * union (1 for a constant feature). In these H = sum w u u' + ridge has the condition of the
+ * correlations alone, whatever the units are. The ridge is a form in the coordinates of the
+ * learner. It is nu v_j^2 for a standardised feature, nu (v_j / s_j)^2 for a raw one, and nu
+ * (r'v)^2 for the bias. Here r_0 = 1, and r_j = -c_j / s_j for raw features, because the bias is
+ * penalised where the raw features are 0.
  *
- * H is kept in double double and factored in double (Cholesky). The solution is then corrected by residuals
- * in double double until it stands (Wilkinson's iterative refinement), which leaves an error far below that
- * of the sums themselves. Where the factor in double fails, or does not correct (a condition beyond some
- * 1e15), H is factored in double double, once and slowly. */
+ * H is kept in double double and factored in double (Cholesky). Residuals in double double then
+ * correct the solution until it stands (Wilkinson's iterative refinement). That leaves an error far
+ * below that of the sums themselves. If the factor in double fails, or does not correct (a
+ * condition beyond about 1e15), H is factored in double double, once and slowly. */
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>

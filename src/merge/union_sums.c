@@ -5,13 +5,13 @@
  *     sum w (x - m)            = S + W e
  *     sum w (x - m) (x - m)'   = Q + S e' + e S' + W e e' = Q + A e' + e A',   A = S + W e / 2.
  *
- * e is exact as a double double (two doubles subtracted), and so are all products up to 2^-104, because what
- * the model needs is differences of these sums: where features are nearly collinear, or the parts lie far
- * apart, most digits cancel. A feature that a part does not have is 0 in its samples: c = 0, S = 0, Q = 0,
- * which the same formula moves to m.
+ * e is exact as a double double (two doubles subtracted), and so are all products up to 2^-104. The
+ * model needs that, because it depends on differences of these sums. Where features are nearly
+ * collinear, or the parts lie far apart, most digits cancel. A feature that a part does not have is
+ * 0 in its samples: c = 0, S = 0, Q = 0, which the same formula moves to m.
  *
- * The center may be any number near the mean; it is the mean, rounded to double, over the parts in the order
- * in which they are given. So the bits follow from the parts and their order alone. */
+ * The center may be any number near the mean. It is the mean, rounded to double, over the parts in
+ * the order in which they are given. So the bits follow from the parts and their order alone. */
 #include "merge/union_sums.h"
 
 #include <math.h>

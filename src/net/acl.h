@@ -2,11 +2,12 @@
  *
  *     KEY NAME ROLES        rq:rM>}U...  pump1  ingest:pump1,source:pump1-*,subscribe
  *
- * KEY: 40 characters of Z85. NAME: letters, digits, _ and -, 1 to 64. ROLES: those of SVI_ROLES, separated by
- * commas; ingest:STREAM is the role for one stream, ingest for every stream. source:NAME, once or more, binds
- * the key: its samples must name one of these as `src`, so that it cannot use up the numbers of others. NAME:
- * letters, digits, _ - and ., 1 to 64; a * at its end matches any rest. Blank lines and lines that begin with
- * "# " (or are "#") are comments. A key or a name must not occur twice. A key that is not listed has no role.
+ * KEY: 40 characters of Z85. NAME: letters, digits, _ and -, 1 to 64. ROLES: those of SVI_ROLES,
+ * separated by commas. ingest:STREAM is the role for one stream, ingest for every stream.
+ * source:NAME, once or more, binds the key: its samples must name one of these as `src`. So it
+ * cannot use up the numbers of others. This NAME: letters, digits, _ - and ., 1 to 64; a * at its
+ * end matches any rest. Blank lines and lines that begin with "# " (or are "#") are comments. A key
+ * or a name must not occur twice. A key that is not listed has no role.
  *
  * The file is not trusted: at most 1 MiB, 4096 clients, 1024 bytes a line. One invalid line rejects the whole
  * file, with the line's number. */

@@ -1,8 +1,9 @@
-/* authenticator.h: decides which peers may connect, and which may stay. It answers libzmq's ZAP requests
- * (received by the thread of peer_watch, which starts before any socket is bound) and follows the allow file.
- * svi_authenticator_refresh, called several times a second, reads a changed file once it is the same in two
- * consecutive checks, so that a half-written file is not taken for the whole. An invalid file leaves the last
- * valid one in force; while the file is missing, every peer is refused.
+/* authenticator.h: decides which peers may connect, and which may stay. It answers libzmq's ZAP
+ * requests and follows the allow file. The thread of peer_watch receives the requests; it starts
+ * before any socket is bound. svi_authenticator_refresh is called several times a second. It reads
+ * a changed file once it is the same in two consecutive checks, so that a half-written file is not
+ * taken for the whole. An invalid file leaves the last valid one in force; while the file is
+ * missing, every peer is refused.
  *
  * A peer is admitted by CURVE only, with a listed key that has the role of the socket (SVI_ROLES), ingest for
  * this stream. All functions but refresh may be called from any thread. */

@@ -1,14 +1,15 @@
 /* The functions of the C library through which libzmq moves bytes, and the counters maintained in them.
  *
- * libzmq resolves recv, send, accept4 and connect to the ones below, since a program's own functions take
- * precedence; each makes the system call itself. accept4 and connect start an entry of the table, so an entry
- * never describes a former connection of the descriptor. recv parses the framing. A connection that exceeds a
- * limit is shut down there, in the thread that owns the descriptor, and recv reports the end of the stream
- * instead of the bytes: libzmq closes it as if the peer had left, and drops the unfinished message.
+ * libzmq resolves recv, send, accept4 and connect to the ones below, since a program's own
+ * functions take precedence. Each makes the system call itself. An entry of the table starts with
+ * accept4 or connect, so it never describes a former connection of the descriptor. The framing is
+ * parsed by recv, in the thread that owns the descriptor. A connection that exceeds a limit is shut
+ * down there, and recv reports the end of the stream instead of the bytes. So libzmq closes it as
+ * if the peer had left, and drops the unfinished message.
  *
- * All fields of an entry belong to the receiving thread except the atomic ones: `phase` (started by accept or
- * connect), `socket` (assigned by the peer watch), `waiting` (reduced by the owner of the sockets on
- * delivery), `moved` and `spoken` (read by others). */
+ * All fields of an entry belong to the receiving thread except the atomic ones. Of these, accept or
+ * connect starts `phase`, and the peer watch assigns `socket`. The owner of the sockets reduces
+ * `waiting` on delivery. Others read `moved` and `spoken`. */
 #include "net/flood_guard.h"
 
 #include <assert.h>

@@ -1,13 +1,15 @@
-/* flood_guard.h: limits what one peer can make this process buffer. libzmq keeps the frames of a message
- * until its last one has arrived, however many there are: ZMQ_MAXMSGSIZE limits a frame, the queues count
- * complete messages. So each connection is followed where its bytes arrive: our recv takes the place of the C
- * library's, which libzmq calls for tcp and ipc alike, and ends a connection before excess bytes are read.
+/* flood_guard.h: limits what one peer can make this process buffer. libzmq keeps the frames of a
+ * message until its last one has arrived, however many there are. ZMQ_MAXMSGSIZE limits a frame,
+ * and the queues count complete messages. So each connection is followed where its bytes arrive.
+ * Our recv takes the place of the C library's, which libzmq calls for tcp and ipc alike. It ends a
+ * connection before excess bytes are read.
  *
- * Without CURVE the framing (ZMTP 3) is parsed: a frame, and a message (all its frames together), may have
- * `message` bytes, and a message SVI_FRAMES_MAX frames. With CURVE it is secret which frame ends a message: a
- * frame is limited as before, and so is what has arrived and was not delivered yet
- * (svi_flood_guard_delivered), to `queue` messages and two more; a complete message is checked when it is
- * delivered (svi_access_takes). A frame of the handshake may have 4096 bytes.
+ * Without CURVE the framing (ZMTP 3) is parsed. A frame, and a message (all its frames together),
+ * may have `message` bytes, and a message SVI_FRAMES_MAX frames. With CURVE it is secret which
+ * frame ends a message. A frame is then limited as before, and a complete message is checked when
+ * it is delivered (svi_access_takes). What has arrived and was not delivered yet
+ * (svi_flood_guard_delivered) is limited to `queue` messages and two more. A frame of the handshake
+ * may have 4096 bytes.
  *
  * Heartbeats are never delivered; with CURVE they are recognised by their replies, which leave through our
  * send.

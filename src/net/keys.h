@@ -1,11 +1,11 @@
 /* keys.h: the CURVE keys of this process and of the process it connects to: key files, and which of them the
  * settings name.
  *
- * A key file is text in the format of czmq and pyzmq (zmq.auth.load_certificate): the lines `public-key =
- * "..."` and `secret-key = "..."`, keys as 40 characters of Z85. A file with a secret key must be readable by
- * its owner alone (0600), belong to this user or root (root reads anybody's) and hold a matching pair; next
- * to it is FILE.pub with the public key only, to be given to peers. The keys printed in zmq_curve(7) are
- * refused everywhere. */
+ * A key file is text in the format of czmq and pyzmq (zmq.auth.load_certificate). It has the lines
+ * `public-key = "..."` and `secret-key = "..."`, keys as 40 characters of Z85. A file with a secret
+ * key must be readable by its owner alone (0600). It must belong to this user or root (root reads
+ * anybody's) and hold a matching pair. Next to it is FILE.pub with the public key only, to be given
+ * to peers. The keys printed in zmq_curve(7) are refused everywhere. */
 #ifndef SVI_KEYS_H
 #define SVI_KEYS_H
 

@@ -1,17 +1,19 @@
 /* publisher.h: the XPUB side: encodes events that have a subscriber, and retains the last model, bank and
  * stats for later subscribers.
  *
- * It never blocks: a slow subscriber loses messages and detects that by `seq`. A subscriber that has stopped
- * reading costs a queue of SVI_PUBLISH_QUEUE events, about 8 MiB if nearly all are scores. When large
- * payloads that wait for such subscribers exceed SVI_PUBLISH_BYTES, the queue is halved until as many of the
- * present one are within that, down to 64 events.
+ * It never blocks: a slow subscriber loses messages and detects that by `seq`. A subscriber that
+ * has stopped reading costs a queue of SVI_PUBLISH_QUEUE events, about 8 MiB if nearly all are
+ * scores. Large payloads that wait for such subscribers may together have SVI_PUBLISH_BYTES. Beyond
+ * that the queue is halved until as many payloads of the present size are within the limit, down to
+ * 64 events.
  *
- * The topics of a stream are fixed strings, so a relevant subscription is a prefix of one: one bit for each
- * length is all the bookkeeping, however many subscribers there are (libzmq reports every subscription, and
- * the last cancellation of each). Such a subscription receives the events of all keys, and what is retained
- * of the stream. A subscription that extends beyond the stream's topic selects keys and is stored as a prefix
- * (prefixes.h). One to the complete topic of a key receives the key's current model or bank, obtained at that
- * moment: nothing is retained for a key without subscribers. */
+ * The topics of a stream are fixed strings, so a relevant subscription is a prefix of one. One bit
+ * for each length is all the bookkeeping, however many subscribers there are, because libzmq
+ * reports every subscription and the last cancellation of each. This kind of subscription receives
+ * the events of all keys, and what is retained of the stream. A subscription that extends beyond
+ * the stream's topic selects keys and is stored as a prefix (prefixes.h). One to the complete topic
+ * of a key receives the key's current model or bank, obtained at that moment: nothing is retained
+ * for a key without subscribers. */
 #ifndef SVI_PUBLISHER_H
 #define SVI_PUBLISHER_H
 
