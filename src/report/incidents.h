@@ -1,16 +1,17 @@
 /* incidents.h: faults that somebody marked in a log, and how alerts relate to them: found or missed, how
  * soon, and how many alerts belong to none.
  *
- * The file is a CSV whose first line names its columns: start, end and optionally name and key, in any order.
- * Times are as in a ts column: ISO 8601 text, or seconds, milliseconds, microseconds or nanoseconds since
- * 1970, recognised by their size; for a log without times they are row numbers, from 1. An empty end means
- * that only the start is known. With a column key, an incident belongs to that key of the stream, and alerts
- * of other keys do not count for it.
+ * The file is a CSV whose first line names its columns: start, end and optionally name and key, in
+ * any order. Times are as in a ts column: ISO 8601 text, or seconds, milliseconds, microseconds or
+ * nanoseconds since 1970, recognised by their size. For a log without times they are row numbers,
+ * from 1. An empty end means that only the start is known. With a column key, an incident belongs
+ * to that key of the stream, and alerts of other keys do not count for it.
  *
- * With the tolerance T, an alert belongs to an incident when it is opened, or updated, from T before its
- * start to T after its end. An incident is found by the first report (an alert that opens or is updated) from
- * its start to T after its end, or, with no delay, by an alert that was reported up to T before its start and
- * is still open then. An alert that is opened where it belongs to no incident is a false one. */
+ * With the tolerance T, an alert belongs to an incident when it is opened, or updated, from T
+ * before its start to T after its end. A report is an alert that opens or is updated. The first
+ * report from the start of an incident to T after its end finds it. It is also found, with no
+ * delay, by an alert that was reported up to T before its start and is still open then. An alert
+ * that is opened where it belongs to no incident is a false one. */
 #ifndef SVI_INCIDENTS_H
 #define SVI_INCIDENTS_H
 

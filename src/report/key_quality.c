@@ -1,12 +1,14 @@
 /* The keys of a stream as a table of quality.
  *
- * Each key's engine is asked once for its figures, in the order of the names; then the lines are sorted,
- * worst first: by the lower bound of how much their error exceeds that of "the same as before" (so that keys
- * with few rows do not lead). Keys without figures (no labels, or too few) are last, those with most alerts
- * first. Samples without a key have a line too, with the name ''.
+ * Each key's engine is asked once for its figures, in the order of the names. Then the lines are
+ * sorted, worst first, by the lower bound of how much their error exceeds that of "the same as
+ * before". With the lower bound, keys with few rows do not lead. Keys without figures (no labels,
+ * or too few) are last, those with most alerts first. Samples without a key have a line too, with
+ * the name ''.
  *
- * "The same as before" is compared over the same samples: for all keys together it is the sum over the keys,
- * not the comparison in file order, where consecutive labels belong to different keys. */
+ * "The same as before" is compared over the same samples. For all keys together it is the sum over
+ * the keys. It is not the comparison in file order, where consecutive labels belong to different
+ * keys. */
 #include "report/key_quality.h"
 
 #include <inttypes.h>

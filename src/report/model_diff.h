@@ -1,9 +1,10 @@
 /* model_diff.h: compares two linear models: what only one of them has, and the weights that differ.
  *
- * Features are matched by name if both models have names, otherwise by column; classes by label. What a model
- * does not have counts with weight 0. Rows are compared if both models have one for the same class against
- * the same others: regressions; the same two classes (a row with the classes swapped counts with the opposite
- * sign); or a class common to both among three or more. */
+ * Features are matched by name if both models have names, otherwise by column; classes by label.
+ * What a model does not have counts with weight 0. Rows are compared if both models have one for
+ * the same class against the same others. Regressions always have. Models of the same two classes
+ * have, and a row with the classes swapped counts with the opposite sign. Among three or more, a
+ * class common to both counts. */
 #ifndef SVI_MODEL_DIFF_H
 #define SVI_MODEL_DIFF_H
 

@@ -1,9 +1,9 @@
 /* quality_plot.h: a plot of the quality, novelty and alerts of a stream, over rows or, if every row has a
  * time, over time.
  *
- * However long the stream, at most QUALITY_POINTS stretches of equally many rows are stored: of each the
- * quality at its end (over the engine's window), its lowest and highest novelty, and the alert of highest
- * novelty that opened in it, at its own row. */
+ * However long the stream is, at most QUALITY_POINTS stretches of equally many rows are stored.
+ * Each has the quality at its end (over the engine's window), and its lowest and highest novelty.
+ * It also has the alert of highest novelty that opened in it, at the row of that alert. */
 #ifndef SVI_QUALITY_PLOT_H
 #define SVI_QUALITY_PLOT_H
 

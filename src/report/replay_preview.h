@@ -1,6 +1,7 @@
-/* replay_preview.h: a preview of alerts (preview.h) over the rows of a kept state: replays its journal from
- * the first record if that still exists, otherwise from the oldest checkpoint from which the journal
- * continues; with the settings as they were, or with others. */
+/* replay_preview.h: a preview of alerts (preview.h) over the rows of a kept state. It replays the
+ * journal of the state from the first record if that still exists. Otherwise it starts at the
+ * oldest checkpoint from which the journal continues. The settings are those of the recorded run,
+ * or others. */
 #ifndef SVI_REPLAY_PREVIEW_H
 #define SVI_REPLAY_PREVIEW_H
 

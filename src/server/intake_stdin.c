@@ -1,10 +1,10 @@
 /* Standard input: rows of text, or msgpack objects one after another, become messages. Scores go to standard
  * output as JSON lines; refusals and figures go to standard error.
  *
- * A row of text is read into the shape of the stream, encoded as the message that a producer would send, and
- * applied like one. A kept state adds only the journal record in between, so a replay sees the same bytes as
- * the stream did. msgpack objects have no frame: the end of one is found by walking over it, so nothing after
- * a malformed object can be read.
+ * A row of text is read into the shape of the stream, encoded as the message that a producer would
+ * send, and applied like one. A kept state adds only the journal record in between, so a replay
+ * sees the same bytes as the stream did. An msgpack object has no frame: its end is found by
+ * walking over it. So nothing after a malformed object can be read.
  *
  * A refused row is reported with its line number; the error event has its text. Read intake_stdin_turn
  * first. */

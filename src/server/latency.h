@@ -1,6 +1,7 @@
-/* latency.h: time from taking a message off its queue to publishing its events: as quantiles of a logarithmic
- * histogram (four steps an octave: within 19 %), which begins again with each stats, and as counts in a few
- * buckets, which never fall. Only svi_latency_pack allocates. */
+/* latency.h: time from taking a message off its queue to publishing its events. It is kept as
+ * quantiles of a logarithmic histogram (four steps an octave: within 19 %), which begins again with
+ * each stats. It is also kept as counts in a few buckets, which never fall. Only svi_latency_pack
+ * allocates. */
 #ifndef SVI_LATENCY_H
 #define SVI_LATENCY_H
 
