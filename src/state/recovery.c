@@ -181,9 +181,9 @@ static void report_jump(struct recovering *w, const struct svi_receipt *receipt)
                 svi_escape(shown, sizeof shown, receipt->src, strlen(receipt->src)), receipt->first);
 }
 
-/* Applies one record. With other settings (o->with) this is a trial: refits, changes of settings and starts
- * of the recorded run do not apply to it, and a recorded return to an older state cannot, since the record
- * holds a state made with the old settings. */
+/* Applies one record. With other settings (o->with) this is a trial. Refits, changes of settings
+ * and starts of the recorded run do not apply to a trial. A recorded return to an older state is an
+ * error in it, since the record holds a state made with the old settings. */
 static svs_code recovery_apply(struct recovering *w, const struct svi_record *record, svs_error *err) {
     struct svi_journal_found found;
     struct svi_receipt receipt = {.jumped_from = -1};

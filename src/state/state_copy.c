@@ -1,16 +1,17 @@
 /* A kept state as one file, and back.
  *
- * The checkpoint of the file differs from the one in the directory by its place in the journal alone: the
- * file has no journal, so the segment of its next record is marked as not begun, and the process that
- * continues it begins that segment. The hash is of the sections, and the same.
+ * The checkpoint of the file differs from the one in the directory only by its place in the
+ * journal. The file has no journal, so the segment of its next record is marked as not begun. The
+ * process that continues from the file begins that segment. The hash is of the sections, and the
+ * same.
  *
- * Export reads while a process may write and remove. Files of keys that the checkpoint needs are held open
- * from the moment it was read; if one has vanished before that, so has the checkpoint, and the next newest is
- * tried.
+ * Export reads while a process may write and remove. Files of keys that the checkpoint needs are
+ * held open from the moment it was read. If one has vanished before that, so has the checkpoint,
+ * and the next newest is tried.
  *
- * Import writes files of keys under their unfinished names, which the next start removes, and the checkpoint
- * last: without one the directory has no state. All that could be wrong with the content is found before
- * that, by loading it as a start would. */
+ * Import writes files of keys under their unfinished names, which the next start removes. It writes
+ * the checkpoint last: without one the directory has no state. Before that it loads the content as
+ * a start would, which finds all that could be wrong with it. */
 #include "state/state_copy.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* A state as one stream of bytes: writing, then reading.
  *
- * The stream may come from anywhere, so nothing in it is believed before its check: an object is read until
- * it is whole, which a limit on its size bounds, then its check is compared, which continues that of the
- * object before it, and only then are its items looked at. What is truncated, has a bit turned, a piece left
- * out, repeated or moved, or ends without the end, is refused with the byte at which that shows. */
+ * The stream may come from anywhere, so nothing in it is believed before its check. An object is
+ * first read until it is whole; a limit on its size bounds that. Then its check is compared, which
+ * continues that of the object before it. Only then are its items looked at. A stream that is
+ * truncated, has a bit turned, or ends without the end is refused, with the byte at which that
+ * shows. So is one with a piece left out, repeated or moved. */
 #include "store/export_file.h"
 
 #include <errno.h>

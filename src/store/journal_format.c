@@ -8,10 +8,10 @@
 #define AGAIN                                                                                                \
     "\xa5"                                                                                                   \
     "again\xcf" /* its second copy: the key and the lead byte */
-/* The byte at which the first copy of the secret stands, found without parsing: after the head of the map,
- * the pair `format`, the pair `v` (one byte as long as SVI_STATE_LAYOUT is below 128), the key `secret` and
- * the lead byte of a uint 64. A text below 32 bytes packs with one lead byte, so sizeof (with its NUL) is its
- * packed size. */
+/* The byte at which the first copy of the secret stands, found without parsing. Before it are the
+ * head of the map, the pair `format`, the pair `v`, the key `secret` and the lead byte of a uint
+ * 64. The value of `v` has one byte as long as SVI_STATE_LAYOUT is below 128. A text below 32 bytes
+ * packs with one lead byte, so sizeof (with its NUL) is its packed size. */
 #define SECRET_AT (1 + sizeof "format" + sizeof FORMAT + sizeof "v" + 1 + sizeof SECRET + 1)
 
 svs_code svi_segment_header_write(struct svi_segment_header *h, struct svi_bytes *out) {

@@ -1,9 +1,10 @@
 /* msgpack, item by item: a walk that checks the form, and a reader that trusts checked bytes.
  *
- * svi_walk needs no recursion: it counts the elements left in each enclosing container. One table look-up
- * decodes a lead byte, runs of doubles are passed four at a time, and a header that claims more elements than
- * bytes are left is refused before anyone allocates by it (an element has at least one byte). svi_item_read
- * runs over the same bytes afterwards and checks nothing. */
+ * The walk, svi_walk, needs no recursion: it counts the elements left in each enclosing container.
+ * One table look-up decodes a lead byte, and runs of doubles are passed four at a time. A header
+ * that claims more elements than bytes are left is refused before anyone allocates by it, since an
+ * element has at least one byte. The reader, svi_item_read, runs over the same bytes afterwards and
+ * checks nothing. */
 #include "wire/cursor.h"
 
 #include "base/fail.h"

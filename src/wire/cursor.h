@@ -45,8 +45,9 @@ struct svi_item {
  * item with the fault. */
 svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth);
 
-/* For each lead byte: bits 0 to 7 the size of the item (bytes, with the lead byte), bits 8 up the number of
- * elements that follow it; 0: the size is in a length field, or the byte begins no item. */
+/* For each lead byte: bits 0 to 7 hold the size of the item (bytes, with the lead byte). Bits 8 up
+ * hold the number of elements that follow it. The whole is 0 if the size is in a length field, or
+ * the byte begins no item. */
 extern const uint16_t svi_leads[256];
 
 /* Like svi_walk for one value, with fast paths for packed numbers and arrays of doubles. True: the form is

@@ -1,14 +1,15 @@
 /* envelope.h: one incoming message, parsed once on receipt. Access control, write-ahead log, router and
  * engine work on the same parse, so they cannot disagree about the sender of a message.
  *
- * A message is exactly one map (a sample, a command, hello) or one array of maps (a batch). svi_envelope_read
- * checks its whole form (complete, nothing after it, nested at most SVI_DEPTH_MAX deep, no header that claims
- * more elements than bytes remain) and finds the keys of the first element in the same pass. A malformed
- * message is refused as a whole, before any of it is applied. svi_envelope_next (decode.h) then decodes the
- * elements one at a time from the positions found here.
+ * A message is exactly one map (a sample, a command, hello) or one array of maps (a batch). Its
+ * whole form is checked by svi_envelope_read, which finds the keys of the first element in the same
+ * pass. The message must be complete, with nothing after it, and nested at most SVI_DEPTH_MAX deep.
+ * No header may claim more elements than bytes remain. A malformed message is refused as a whole,
+ * before any of it is applied. Then svi_envelope_next (decode.h) decodes the elements one at a time
+ * from the positions found here.
  *
- * The first element of a batch may be {op: message}: it holds what concerns the whole message (reply, src, n,
- * at, columns) and is no element of it. svi_envelope_read consumes it.
+ * The first element of a batch may be {op: message}. It holds what concerns the whole message
+ * (reply, src, n, at, columns) and is no element of the batch. svi_envelope_read consumes it.
  *
  * Nothing is copied: the bytes must outlive the envelope. */
 #ifndef SVI_ENVELOPE_H
