@@ -1,7 +1,7 @@
-/* What a labelled sample costs the bank of `method auto` beside one ALSVM of 1000 samples in the same run,
- * what the table of costs says of it, and what the budget allows: Gaussian rows, the processor time of the
- * stream's thread, the least of several stretches. Of two shapes a cost is asked, host included: see `bars`.
- */
+/* What a labelled sample costs the bank of `method auto`, beside one ALSVM of 1000 samples in the
+ * same run. Next to it are the cost by the table of costs, and what the budget allows. Gaussian
+ * rows; the processor time of the stream's thread; the least of several stretches. Two shapes have
+ * a bar for the cost, host included: see `bars`. */
 #include <stdio.h>
 
 #include "bench/bench.h"

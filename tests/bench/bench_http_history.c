@@ -2,11 +2,12 @@
  *
  *   bench_http_history [STREAMS DAYS FILE]   10 365; FILE stays
  *
- * Points enter through the store, as they do in the adapter, in the order of time, all streams in turn, and
- * old ones are pruned on the way: one for every ten minutes of the year, then one a minute for a week, one
- * every ten seconds for six hours, one a second for ten minutes. Each has all figures, with lowest and
- * highest, as though 600 (60, 10) measurements were in it: the file is then as large as it gets. Each stream
- * opens five alerts a day, of four events each, with three histories of 120 noisy values. */
+ * Points enter through the store, as they do in the adapter. They come in the order of time, all
+ * streams in turn, and old ones are pruned on the way. The year has one point every ten minutes.
+ * After it come one a minute for a week, one every ten seconds for six hours, and one a second for
+ * ten minutes. Each has all figures, with lowest and highest, as though 600 (60, 10) measurements
+ * were in it: the file is then as large as it gets. Each stream opens five alerts a day, of four
+ * events each, with three histories of 120 noisy values. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-/* What intervals cost a sample: engines with them and without take the same samples in turns in one run, best
- * of many rounds. d = 8, window 1000, no refits, no scores published; alone, and with novelty as it is by
- * default. Prints; judges nothing. */
+/* What intervals cost a sample. Engines with them and without take the same samples in turns in one
+ * run, best of many rounds. d = 8, window 1000, no refits, no scores published. Measured alone, and
+ * with novelty at its defaults. Prints only: no bar. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

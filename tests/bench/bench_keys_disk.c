@@ -1,6 +1,6 @@
-/* Many keys, of which a part is in memory, in a state that is kept: rate, resident memory, what is on disk,
- * how long a message waits while checkpoints are written, a start after a kill, and `status` through the
- * control socket.
+/* Many keys in a state that is kept, only a part of them in memory. Prints the rate, resident
+ * memory, what is on disk, and how long a message waits while checkpoints are written. Also times a
+ * start after a kill, and `status` through the control socket.
  *
  *   bench_keys_disk [KEYS D WINDOW MEMORY SAMPLES]   1000000 4 20 100000 2 (samples a key)
  *

@@ -1,7 +1,8 @@
-/* Microseconds of a nearest-neighbour query (the nearest of the last 200 rows and the 5 nearest of the last
- * 5000, in one call) and of a push, by instruction set; the peer is a search that measures every row with the
- * same kernel. On Gaussian rows, where no row is near and order says nothing, and on real streams, whose rows
- * are standardised by running mean and deviation and cut at +-10.
+/* Microseconds of a nearest-neighbour query and of a push, by instruction set. A query finds the
+ * nearest of the last 200 rows and the 5 nearest of the last 5000, in one call. The peer is a
+ * search that measures every row with the same kernel. Rows are Gaussian, where no row is near and
+ * order gives no hint, or real streams. Those are standardised by running mean and deviation and
+ * cut at +-10.
  *
  * usage: bench_neighbours [FILE.csv ...] (the last column is the label and left out; without header: numbers)
  */

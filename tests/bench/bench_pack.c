@@ -1,8 +1,9 @@
-/* What it would cost to keep a key as packed bytes between its samples, measured on the judges of its sensors
- * alone, the largest part of a key with novelty. Of many keys one takes a row, chosen at random or by
- * Zipf's law; what is live is judged as it lies, what is packed is first brought into the live object of the
- * thread and packed again after the row. Two forms of packed: the archive that eviction writes, and the
- * blocks as they are (svi_arrays_copy does no more than such copies).
+/* What it would cost to keep a key as packed bytes between its samples. It is measured on the
+ * judges of its sensors alone, the largest part of a key with novelty. One of many keys takes a
+ * row, chosen at random or by Zipf's law. A live key is judged where it lies. A packed key is first
+ * brought into the live object of the thread and packed again after the row. There are two forms of
+ * packed: the archive that eviction writes, and the blocks as they are (svi_arrays_copy does no
+ * more than these copies).
  *
  *     bench_pack [KEYS] [ROWS]     2,000 keys, which take 1 GB (full: 10,000); 5,000 rows a round
  *

@@ -1,9 +1,15 @@
-/* The comparisons of the papers with our solvers, on the sets that there are (`make bench-papers`): text
- * tables, and the figure as a .dat for gnuplot.
+/* The comparisons of the papers with our solvers, on the sets that there are (`make bench-papers`):
+ * text tables, and the figure as a .dat for gnuplot.
  *
- *   Nie et al. 2014, Tables 1-3: time to come within 1 % of the optimum; test accuracy of L1, L2 and the best
- * Lp; Figure 1: time against n Le et al. 2015, Table II: accuracy and time of ALSVM, FALSVM Nguyen et al.
- * 2015, Table II: SGD-LSSVM beside LIBSVM;  Aregbesola & Griva 2022, Table 2: ALFPGM beside LIBSVM */
+ *   Nie et al. 2014, Tables 1-3: time to come within 1 % of the optimum; test accuracy of L1, L2
+ *   and the best Lp; Figure 1: time against n
+ *
+ *   Le et al. 2015, Table II: accuracy and time of ALSVM, FALSVM
+ *
+ *   Nguyen et al. 2015, Table II: SGD-LSSVM beside LIBSVM
+ *
+ *   Aregbesola & Griva 2022, Table 2: ALFPGM beside LIBSVM
+ */
 #include <libsvm/svm.h>
 
 #include "bench/liblinear_peer.h"

@@ -1,7 +1,8 @@
-/* The first 100 samples of each key, with the model of all keys as a prior (key.prior) and without, and with
- * one model for all: errors of 100 samples, scored before they are learned. Weather in 50 keys by year, one
- * after the other; elec2 in 7 by day of the week, as they come; 1,000 keys whose models are the same up to a
- * shift, and 1,000 with the same model at levels of their own, at random.
+/* Errors in the first 100 samples of each key, scored before they are learned. The model of all
+ * keys is a prior (key.prior), or there is none, or one model serves all keys. The streams are
+ * weather in 50 keys by year, one after the other, and elec2 in 7 by day of the week, as they come.
+ * Two more have 1,000 keys at random. In one, the models are the same up to a shift; in the other,
+ * the model is the same at levels of their own.
  *
  *   bench_prior [WORTH ...]   10 */
 #include "bench/bench.h"

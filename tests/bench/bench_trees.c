@@ -1,10 +1,9 @@
-/* Boosted trees: nanoseconds a bin update of a fit, microseconds a scored row, by size, in time
- * of the processor; then accuracy and log
- * loss next to scikit-learn's HistGradientBoosting on the same rows (trees_peer.py, which calls this program
- * once a fit).
+/* Boosted trees: nanoseconds a bin update of a fit, and microseconds a scored row, by size, in time
+ * of the processor. Then accuracy and log loss next to scikit-learn's HistGradientBoosting on the
+ * same rows (trees_peer.py, which calls this program once a fit).
  *
- * Bin updates are those of svi_boost_cost, an upper bound: rows that lists leave out, and leaves that are not
- * counted because their sibling is, make a fit cheaper than its bound.
+ * Bin updates are those of svi_boost_cost, an upper bound. A fit is cheaper than its bound where
+ * lists leave out rows, and where a leaf is not counted because its sibling is.
  *
  * usage: bench_trees
  *        bench_trees FIT.csv TEST.csv CLASSES ROUNDS LEAVES BINS RATE RIDGE MIN_ROWS

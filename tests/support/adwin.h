@@ -1,6 +1,7 @@
-/* adwin.h: ADWIN2, written after Bifet, Gavalda: Learning from time-changing data with adaptive windowing
- * (SDM 2007): exponential histogram with ADWIN_EACH buckets of a size, every boundary looked at after every
- * sample, the cut of equation (3.1) with the variance of the window and delta' = delta / ln n. */
+/* adwin.h: ADWIN2, written after Bifet, Gavalda: Learning from time-changing data with adaptive
+ * windowing (SDM 2007). An exponential histogram has ADWIN_EACH buckets of a size, and every
+ * boundary is looked at after every sample. The cut is that of equation (3.1), with the variance of
+ * the window and delta' = delta / ln n. */
 #ifndef TEST_SUPPORT_ADWIN_H
 #define TEST_SUPPORT_ADWIN_H
 

@@ -1,6 +1,6 @@
-/* exposition_check.h: a strict reader of Prometheus' text format and of OpenMetrics, for tests: every line
- * has the form of its format, a family is not interrupted, has one TYPE and one HELP, and no two samples have
- * the same name and labels. */
+/* exposition_check.h: a strict reader of Prometheus' text format and of OpenMetrics, for tests.
+ * Every line must have the form of its format. A family must not be interrupted, and has one TYPE
+ * and one HELP. No two samples may have the same name and labels. */
 #ifndef TEST_SUPPORT_EXPOSITION_CHECK_H
 #define TEST_SUPPORT_EXPOSITION_CHECK_H
 

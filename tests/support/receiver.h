@@ -1,6 +1,7 @@
-/* receiver.h: a model of a process with in.mode router and of the way to it, for tests of producers. It takes
- * samples {id: int, ...} in order, dies with and without its state, loses in a power cut what is not on disk,
- * and what is under way; gets messages twice, and those of a connection that broke late, among newer ones. */
+/* receiver.h: a model of a process with in.mode router and of the way to it, for tests of
+ * producers. It takes samples {id: int, ...} in order, and dies with and without its state. In a
+ * power cut it loses what is not on disk, and what is under way. It gets messages twice, and those
+ * of a connection that broke arrive late, among newer ones. */
 #ifndef TEST_SUPPORT_RECEIVER_H
 #define TEST_SUPPORT_RECEIVER_H
 
