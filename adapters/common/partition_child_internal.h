@@ -47,13 +47,13 @@ struct partition_child {
 
     void *in, *ctl; /* sockets; NULL: not connected */
     struct subscription events;
-    bool greeted; /* a hello is under way */
-    char marker;  /* digit of the marker that is awaited; 0: none */
-    char markers; /* digit of the last one; 0: none yet */
-    double heard; /* of the last reply */
-    double later; /* seconds of the next pause after a refusal for now */
-    bool blocked; /* the socket takes nothing at the moment */
-    bool waiting; /* more events have arrived than a turn hands over */
+    bool greeted;      /* a hello is under way */
+    char marker;       /* digit of the marker that is awaited; 0: none */
+    char markers;      /* digit of the last one; 0: none yet */
+    double last_reply; /* svi_monotonic; a mark, a hello or the first entry on its way counts, too */
+    double later;      /* seconds of the next pause after a refusal for now */
+    bool blocked;      /* the socket takes nothing at the moment */
+    bool waiting;      /* more events have arrived than a turn hands over */
     struct partition_entries entries;
     int64_t generation, largest, credit; /* largest message, messages under way: as hello says */
     uint64_t epoch;

@@ -65,7 +65,7 @@ svs_code partition_child_link_mark(struct partition_child *c, svs_error *err) {
         subscription_remove(&c->events, topic, NULL);
     }
     *digit = c->marker = c->markers = c->markers >= '0' && c->markers < '9' ? (char)(c->markers + 1) : '0';
-    c->heard = svi_monotonic();
+    c->last_reply = svi_monotonic();
     return subscription_add(&c->events, topic, err);
 }
 
@@ -119,7 +119,7 @@ static void link_events(struct partition_child *c) {
 static void link_hello(struct partition_child *c) {
     static const char hello[] = "\x82\xa2op\xa5hello\xa3src\xa3" PARTITION_SOURCE;
     c->greeted = zmq_send(c->in, hello, sizeof hello - 1, ZMQ_DONTWAIT) >= 0;
-    c->heard = svi_monotonic();
+    c->last_reply = svi_monotonic();
 }
 
 static void link_place(struct partition_child *c, const void *at, size_t size, int64_t next) {
@@ -258,7 +258,7 @@ static void link_replies(struct partition_child *c) {
         const void *bytes = zmq_msg_data(&m);
         size_t size = zmq_msg_size(&m);
         struct svi_answer a = {.ok = false};
-        c->heard = svi_monotonic();
+        c->last_reply = svi_monotonic();
         if (svi_json_begins(bytes, size) && link_unpack(bytes, size, &text, &packed) == SVS_OK) {
             bytes = packed.data;
             size = packed.size;
@@ -283,7 +283,7 @@ static void link_send(struct partition_child *c) {
     c->blocked = false;
     while (!c->blocked && c->entries.flying < c->credit && (e = partition_entries_ready(&c->entries))) {
         if (c->entries.flying == 0)
-            c->heard = svi_monotonic();
+            c->last_reply = svi_monotonic();
         c->blocked = zmq_send(c->in, e->bytes, e->size, ZMQ_DONTWAIT) < 0;
         if (!c->blocked)
             partition_entries_sent(&c->entries);
@@ -302,7 +302,7 @@ static void link_connect(struct partition_child *c) {
 
 /* Over ipc a connection ends with its process only, but the process may cut it (a flood), or be stopped. */
 static void link_look_for_silence(struct partition_child *c) {
-    const double silent = svi_monotonic() - c->heard;
+    const double silent = svi_monotonic() - c->last_reply;
     const bool waits = c->greeted || (c->phase != PHASE_START && c->entries.flying > 0);
     if (c->marker && silent > MARK_SECONDS)
         partition_child_link_mark(c, NULL);

@@ -51,7 +51,7 @@ static void mqtt_feed_receive(void *user, const svs_outbox_event *e) {
 int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c, struct joins *j) {
     svs_outbox_options box;
     svs_error err;
-    *f = (struct feed){.options = o, .counters = c, .joins = j, .heard = svi_monotonic()};
+    *f = (struct feed){.options = o, .counters = c, .joins = j, .last_answer = svi_monotonic()};
     svs_outbox_defaults(&box);
     box.src = o->client_id;
     box.release = o->no_ack ? SVS_OUTBOX_SENT : SVS_OUTBOX_TAKEN;
@@ -111,7 +111,7 @@ int64_t mqtt_feed_waiting(const struct feed *f) {
 double mqtt_feed_wait(const struct feed *f) {
     /* Silence is reported after PATIENCE seconds without a sign of life, and once: `silent` holds until the
      * next one. */
-    const double left = f->silent ? HUGE_VAL : f->heard + PATIENCE - svi_monotonic();
+    const double left = f->silent ? HUGE_VAL : f->last_answer + PATIENCE - svi_monotonic();
     const double pause = f->again - svi_monotonic();
     return fmax(0, fmin(left, pause > 0 ? pause : link_wait(&f->link)));
 }
@@ -151,8 +151,8 @@ void mqtt_feed_turn(struct feed *f) {
     f->settled = settled;
     f->answered = false;
     if (answered || (now->greeted && now->kept == 0))
-        f->heard = svi_monotonic();
-    else if (!f->silent && svi_monotonic() - f->heard >= PATIENCE) {
+        f->last_answer = svi_monotonic();
+    else if (!f->silent && svi_monotonic() - f->last_answer >= PATIENCE) {
         f->silent = true;
         mqtt_log("no answer from %s for %g s: is `svmstream run --in %s --in.mode %s` running%s? %" PRId64
                  " of %" PRId64 " places in the buffer are taken",

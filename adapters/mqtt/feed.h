@@ -20,11 +20,11 @@ struct feed {
     int64_t failed;             /* samples that the outbox did not take */
     int64_t refusals;           /* for mqtt_log_few */
     int64_t complaints;         /* for mqtt_log_few */
-    double again;  /* svi_monotonic: what answers is not svmstream, it is left alone until then */
-    double heard;  /* svi_monotonic: the last answer, or when none was waited for */
-    bool answered; /* since the last turn */
-    bool met;      /* it has answered once */
-    bool silent;   /* for longer than PATIENCE, which was reported */
+    double again;       /* svi_monotonic: what answers is not svmstream, it is left alone until then */
+    double last_answer; /* svi_monotonic: the last answer, or when none was waited for */
+    bool answered;      /* since the last turn */
+    bool met;           /* it has answered once */
+    bool silent;        /* for longer than PATIENCE, which was reported */
 };
 
 /* 0, or 1 and a line on standard error. link_close in any case. */

@@ -161,7 +161,7 @@ static void take_message(void *context, const struct mosquitto_message *m) {
     if (!is_wanted(&a->options, m->topic) || !mqtt_naming_match(a->naming, m->topic, &tokens))
         mqtt_main_unmatched(a, m->topic, "fits no --topic, or not the --template");
     else if (!mqtt_payload_read(&a->payload, m->payload, (size_t)m->payloadlen, &names, why, sizeof why) ||
-             !mqtt_naming_key(a->naming, &tokens, &a->payload.said, key, why, sizeof why))
+             !mqtt_naming_key(a->naming, &tokens, &a->payload.key_members, key, why, sizeof why))
         mqtt_main_bad(a, m, why);
     else if (!name_fields(a, m, &tokens))
         return;

@@ -288,7 +288,7 @@ static void mqtt_naming_append(struct text *t, const char *text, size_t length) 
 
 /* The pieces of a pattern one after another. `word`: what {key} is, in a feature; NULL: it is a key. */
 static void mqtt_naming_put(struct text *text, const struct pattern *pattern, const struct topic_tokens *t,
-                            const char *word, const struct members *said) {
+                            const char *word, const struct members *members) {
     const char *topic = t->topic + (*t->topic == '/');
     /* add_member refuses {key} in a key and add_token makes members for keys only: neither pointer is NULL
      * where it is used. */
@@ -302,7 +302,7 @@ static void mqtt_naming_put(struct text *text, const struct pattern *pattern, co
         } else if (p->kind == KEY)
             mqtt_naming_append(text, word, strlen(word));
         else if (p->kind == MEMBER)
-            mqtt_naming_append(text, said->text[p->level], strlen(said->text[p->level]));
+            mqtt_naming_append(text, members->text[p->level], strlen(members->text[p->level]));
         else if (p->kind == TOKEN)
             mqtt_naming_append(text, t->token[p->level].text, t->token[p->level].length);
         else
@@ -329,13 +329,13 @@ const struct members *mqtt_naming_members(const struct naming *n) {
     return &n->members;
 }
 
-bool mqtt_naming_key(const struct naming *n, const struct topic_tokens *t, const struct members *said,
-                     char *out, char *why, size_t size) {
+bool mqtt_naming_key(const struct naming *n, const struct topic_tokens *t,
+                     const struct members *members, char *out, char *why, size_t size) {
     struct text text = {out, SVS_KEY_MAX + 1, 0};
     out[0] = '\0';
     /* An absent member must fail here: as empty text it would merge several devices into one key. */
     for (int i = 0; i < n->members.count; i++)
-        if (!said->text[i][0]) {
+        if (!members->text[i][0]) {
             snprintf(
                 why, size,
                 "it has no key: {%s} of --key is neither a level of --template nor in the payload a whole "
@@ -343,7 +343,7 @@ bool mqtt_naming_key(const struct naming *n, const struct topic_tokens *t, const
                 n->members.text[i]);
             return false;
         }
-    mqtt_naming_put(&text, &n->key, t, NULL, said);
+    mqtt_naming_put(&text, &n->key, t, NULL, members);
     /* The length comes first: a longer text is not in `out` completely, and the UTF-8 test would read past
      * it. */
     const char *wrong = text.length > SVS_KEY_MAX           ? "is longer than 64 bytes"

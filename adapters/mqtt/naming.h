@@ -63,7 +63,7 @@ const struct members *mqtt_naming_members(const struct naming *n);
 
 /* The key of a sample into `out` (SVS_KEY_MAX + 1 bytes), "" where there is no pattern of it, by the
  * members. False and the reason in `why`: it has none. */
-bool mqtt_naming_key(const struct naming *n, const struct topic_tokens *t, const struct members *said,
-                     char *out, char *why, size_t size);
+bool mqtt_naming_key(const struct naming *n, const struct topic_tokens *t,
+                     const struct members *members, char *out, char *why, size_t size);
 
 #endif

@@ -171,7 +171,7 @@ static bool mqtt_payload_take_text(struct reading *r, const char *value) {
     bool found = false;
     double number = NAN;
     for (int i = 0; i < r->names->members->count; i++) {
-        char *text = r->p->said.text[i];
+        char *text = r->p->key_members.text[i];
         if (strcmp(r->names->members->text[i], r->key) != 0)
             continue;
         found = true;
@@ -314,7 +314,7 @@ bool mqtt_payload_read(struct payload *p, const void *bytes, size_t length, cons
     p->id.value = svs_none();
     p->field[0] = (struct field){0};
     for (int i = 0; i < MEMBERS_MAX; i++)
-        p->said.text[i][0] = '\0';
+        p->key_members.text[i][0] = '\0';
     if (length == 0)
         return mqtt_payload_fail(&r, "it is empty", "");
     char *text = mqtt_need(length + 1 + SVI_NUMBER_PAD, 1);

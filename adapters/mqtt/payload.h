@@ -30,7 +30,7 @@ struct payload {
     bool has_ts;
     double ts; /* seconds since 1970 */
     struct sample_id id;
-    struct members said;              /* what makes the key of the sample */
+    struct members key_members;       /* what makes the key of the sample */
     int skipped;                      /* members that are no numbers */
     char skipped_key[NAME_BYTES + 1]; /* the first of them */
 };
