@@ -369,11 +369,11 @@ static void outbox_advance(svs_outbox *b, double now) {
     if (b->phase == SVI_PAUSED && now >= b->again)
         svi_outbox_greet(b);
     /* A reply is overdue: the greeting finds out what the process has. */
-    if (b->phase == SVI_LIVE && outbox_expects_reply(b) && now >= b->heard + b->o.timeout)
+    if (b->phase == SVI_LIVE && outbox_expects_reply(b) && now >= b->last_reply + b->o.timeout)
         svi_outbox_greet(b);
     if (b->phase == SVI_LIVE && has_no_credit(b))
         svi_outbox_pause(b, now);
-    if (b->phase == SVI_LIVE && must_ask_about_disk(b) && now >= b->heard + b->ask_again) {
+    if (b->phase == SVI_LIVE && must_ask_about_disk(b) && now >= b->last_reply + b->ask_again) {
         b->ask_again = fmin(2 * b->ask_again, fmax(b->o.pause, b->o.pause_max));
         svi_outbox_greet(b);
     }
@@ -535,7 +535,7 @@ void svs_outbox_sent(svs_outbox *b, double now) {
         return;
     }
     if (!outbox_expects_reply(b))
-        b->heard = now;
+        b->last_reply = now;
     b->f.under_way++;
     /* `touched` outlives renumbering, so that samples sent again are counted as such. */
     int64_t from = b->first + b->sent, to = from + b->framed;
@@ -553,9 +553,9 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
     else if (b->phase == SVI_GREETING)
         due = b->ask ? now : b->asked + b->patience;
     else if (outbox_expects_reply(b))
-        due = b->heard + b->o.timeout;
+        due = b->last_reply + b->o.timeout;
     else if (must_ask_about_disk(b))
-        due = b->heard + b->ask_again;
+        due = b->last_reply + b->ask_again;
     else if (b->leaving == SVI_SENT_BYE)
         due = b->asked + b->o.timeout;
     if ((b->phase == SVI_LIVE && (can_send(b) || has_no_credit(b))) || bye_is_due(b))

@@ -303,7 +303,7 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
     b->f.lost += b->o.replay ? 0 : forgotten;
     b->phase = SVI_LIVE;
     b->greeted = -1;
-    b->heard = now;
+    b->last_reply = now;
     /* The disk before this release, which depends on it; the one in outbox_answer_settle went by the former
      * mark. */
     note_disk(b, a->durable, 0);
@@ -386,7 +386,7 @@ svs_code svs_outbox_reply(svs_outbox *b, const void *bytes, size_t length, doubl
     }
     /* Each reply but the one to hello settles one message in flight. */
     if (b->phase == SVI_LIVE && !hello) {
-        b->heard = now;
+        b->last_reply = now;
         b->f.under_way -= b->f.under_way > 0;
     }
     if (hello)

@@ -170,7 +170,7 @@ static void part_note_rival(struct svi_part *held, const struct svi_part *p) {
     held->rivals = known ? held->rivals + 1 : 1;
     held->rival = p->epoch;
     held->rival_seq = p->seq;
-    held->rival_seen = p->heard;
+    held->rival_seen = p->last_arrival;
 }
 
 /* What is known of a rival when record `p` replaces `old`: after a change of the process it is the former
@@ -181,7 +181,7 @@ static void part_follow(struct svi_part *p, const struct svi_part *old) {
     const bool same = p->epoch == old->epoch;
     p->rival = same ? old->rival : old->epoch;
     p->rival_seq = same ? old->rival_seq : old->seq;
-    p->rival_seen = same ? old->rival_seen : old->heard;
+    p->rival_seen = same ? old->rival_seen : old->last_arrival;
     p->rivals = same || p->epoch == old->rival ? old->rivals : 0;
 }
 
@@ -246,7 +246,7 @@ static svs_code merge_take(struct svi_merge *m, struct svi_part *p, const void *
         if (*taken == SVI_TAKEN_AGAIN) {
             /* A repetition changes no number, but it is a sign of life. The event's number moves up with it:
              * a late record from before it is then old. */
-            old->heard = fmax(old->heard, p->heard);
+            old->last_arrival = fmax(old->last_arrival, p->last_arrival);
             old->epoch = p->epoch;
             old->seq = p->seq;
         }
@@ -263,7 +263,7 @@ svs_code svi_merge_take(struct svi_merge *m, const void *payload, size_t size, d
     if (!p)
         return SVS_NO_MEMORY;
     p->bytes = size;
-    p->heard = now;
+    p->last_arrival = now;
     *taken = SVI_TAKEN_NEW;
     /* Each record that reaches this point is in one of the four counts. */
     const svs_code code = merge_take(m, p, payload, size, taken, err);
@@ -310,7 +310,7 @@ bool svi_merge_mark(struct svi_merge *m, double now) {
     bool changed = false;
     for (int64_t i = 0; i < m->count; i++) {
         struct svi_part *p = m->part[i];
-        const bool stale = m->o.stale > 0 && now - p->heard > m->o.stale;
+        const bool stale = m->o.stale > 0 && now - p->last_arrival > m->o.stale;
         changed = changed || stale != p->stale;
         p->stale = stale;
         if (m->o.stale > 0 && now - p->rival_seen > m->o.stale)
@@ -334,7 +334,7 @@ static void put_part(const struct svi_part *p, double now, bool why, struct svi_
     const struct svi_open_map map = svi_pack_open(out);
     svi_put_text(out, "name", p->record.part);
     svi_put_int(out, "n", p->record.sums.n);
-    svi_put_real(out, "age", fmax(0, now - p->heard));
+    svi_put_real(out, "age", fmax(0, now - p->last_arrival));
     svi_put_uint(out, "epoch", p->record.part_epoch);
     svi_put_int(out, "offset", p->record.offset);
     svi_put_text(out, "state", svi_part_state_name(svi_part_state(p)));

@@ -25,7 +25,7 @@ struct svi_part {
     struct svi_sums record; /* decoded */
     uint64_t epoch, seq;    /* of the event that held it; 0: it had none */
     size_t bytes;           /* of the payload: what the limit of memory counts */
-    double heard;           /* monotonic: when its last record arrived, a repeated one included */
+    double last_arrival;    /* monotonic: when its last record arrived, a repeated one included */
     bool stale, dropped;
     enum svi_part_sound sound; /* of the record: what svi_part_assess has found */
     int reported;              /* for the caller: what it has reported of the part; 0 at the beginning */
