@@ -151,7 +151,7 @@ static inline pid_t bench_sender(const char *address, const struct bench_frames 
 struct bench_run {
     pid_t pid;
     char in[128], out[128], ctl[128];
-    FILE *said;
+    FILE *log;
     void *context, *request;
 };
 
@@ -174,9 +174,9 @@ static inline void bench_run_start(struct bench_run *r, const char *const *flags
         _exit(127);
     }
     close(pipe_ends[1]);
-    r->said = fdopen(pipe_ends[0], "r");
+    r->log = fdopen(pipe_ends[0], "r");
     char line[256], kind[16], address[128];
-    while ((!*r->in || !*r->out || !*r->ctl) && fgets(line, sizeof line, r->said))
+    while ((!*r->in || !*r->out || !*r->ctl) && fgets(line, sizeof line, r->log))
         if (sscanf(line, "%15s %127s", kind, address) == 2)
             strcpy(strcmp(kind, "in") == 0 ? r->in : strcmp(kind, "out") == 0 ? r->out : r->ctl, address);
     if (!*r->in || !*r->out || !*r->ctl)
@@ -224,7 +224,7 @@ static inline void bench_run_stop(struct bench_run *r) {
     zmq_close(r->request);
     zmq_ctx_term(r->context);
     waitpid(r->pid, NULL, 0);
-    fclose(r->said);
+    fclose(r->log);
 }
 
 #endif

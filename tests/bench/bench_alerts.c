@@ -56,7 +56,7 @@ static void played_event(void *user, const struct svi_event *event) {
     }
 }
 
-/* What each judge said of the row, next to the level that opens an alert. */
+/* The surprise of each judge at the row, next to the level that opens an alert. */
 static void played_judges(struct played *p) {
     const struct svi_alert_stage *s = svi_stream_root(p->stream)->novelty;
     printf("J %" PRId64, p->row);

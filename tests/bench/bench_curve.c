@@ -98,7 +98,7 @@ static double run_with(const struct svi_identity *id, const struct bench_frames 
     double rate = acked(run.in, id, f, messages, window, true);
     kill(run.pid, SIGTERM);
     waitpid(run.pid, NULL, 0);
-    fclose(run.said);
+    fclose(run.log);
     return rate;
 }
 

@@ -121,7 +121,7 @@ static void kill_and_restart(int d) {
         stop_child(child);
         close(done[0]);
         close(done[1]);
-        fclose(run.said);
+        fclose(run.log);
         double start = bench_now();
         bench_run_start(&run, flags);
         await_score(&run, d);

@@ -121,23 +121,23 @@ static void end_child(pid_t child) {
 static double real(const struct bench_frames *f, long messages, const char *novelty, const char *scores,
                    bool subscribed) {
     struct bench_run run;
-    int tell[2], ready[2], heard[2];
+    int tell[2], ready[2], event_time[2];
     char byte;
     double start, end;
     pid_t reader = 0;
-    if (pipe(tell) != 0 || pipe(ready) != 0 || pipe(heard) != 0)
+    if (pipe(tell) != 0 || pipe(ready) != 0 || pipe(event_time) != 0)
         bench_die("pipe");
     bench_run_start(
         &run, (const char *const[]){"--window", "1000", "--novelty", novelty, "--scores", scores, NULL});
-    pid_t ear = listener(run.out, heard[1]);
-    take(heard[0], &end, sizeof end);
+    pid_t ear = listener(run.out, event_time[1]);
+    take(event_time[0], &end, sizeof end);
     if (subscribed) {
         reader = subscriber(run.out, ready[1]);
         take(ready[0], &byte, 1);
     }
     pid_t sender = bench_sender(run.in, f, messages, true, tell[1]);
     take(tell[0], &start, sizeof start);
-    take(heard[0], &end, sizeof end); /* the last message is refused: all before it is done */
+    take(event_time[0], &end, sizeof end); /* the last message is refused: all before it is done */
     waitpid(sender, NULL, 0);
     end_child(ear);
     if (reader)
@@ -146,7 +146,7 @@ static double real(const struct bench_frames *f, long messages, const char *nove
     for (int i = 0; i < 2; i++) {
         close(tell[i]);
         close(ready[i]);
-        close(heard[i]);
+        close(event_time[i]);
     }
     return (double)messages * f->samples / (end - start);
 }

@@ -1,4 +1,4 @@
-/* engine.h: an engine that is spoken to in JSON (single quotes will do) and remembers what it said. */
+/* engine.h: an engine that takes JSON (single quotes will do) and keeps its events. */
 #ifndef TEST_SUPPORT_ENGINE_H
 #define TEST_SUPPORT_ENGINE_H
 

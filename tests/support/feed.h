@@ -110,8 +110,8 @@ static inline void feed_print(FILE *to, const struct svi_message *m, bool nonzer
     fputc('\n', to);
 }
 
-/* What one call of the reader said: a row, or the code and text of a refusal. Rows are committed as an engine
- * would. */
+/* The result of one call of the reader: a row, or the code and text of a refusal. Rows are
+ * committed as an engine would. */
 static inline void feed_report(FILE *to, struct feed *f, enum svi_read what, const struct svi_message *m,
                                const svs_error *err, bool nonzero) {
     if (what == SVI_READ_ROW) {

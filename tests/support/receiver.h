@@ -74,9 +74,9 @@ struct receiver {
     bool explains;             /* says why samples of a batch were refused */
     int largest;               /* bytes; a larger message vanishes with all behind it; 0 = no limit */
     uint64_t run;              /* of the process; 0 = not told */
-    bool forgotten;            /* the producer was silent for long, and the name is gone */
-    bool bye;                  /* was said */
-    int returned;              /* times that the producer said where it was */
+    bool forgotten;            /* the producer was silent for long, and the name is removed */
+    bool bye;                  /* has arrived */
+    int returned;              /* times that the producer stated its position */
     bool skips;                /* ids may be left out: the test took them away */
     void (*took)(void *user, int64_t id); /* taken or refused for good */
     void *user;
@@ -259,12 +259,12 @@ static inline void receiver_turn_late(struct receiver *r) {
     way_cut(&r->out, r->out.count - before);
 }
 
-/* It goes on at `next`. What the kernel had of the way there (the first `lost`) and of the way back (the last
- * `unheard`) is gone. */
-static inline void receiver_fall(struct receiver *r, int64_t next, int lost, int unheard) {
+/* It continues at `next`. The kernel loses the first `lost` messages of the way there, and the last
+ * `undelivered` of the way back. */
+static inline void receiver_fall(struct receiver *r, int64_t next, int lost, int undelivered) {
     way_lose(&r->in, lost < r->in.count ? lost : r->in.count);
     way_lose(&r->late, r->late.count);
-    way_cut(&r->out, unheard < r->out.count ? unheard : r->out.count);
+    way_cut(&r->out, undelivered < r->out.count ? undelivered : r->out.count);
     r->next = next;
     r->synced = r->synced < next ? r->synced : next;
     r->last = -1;
@@ -273,8 +273,8 @@ static inline void receiver_fall(struct receiver *r, int64_t next, int lost, int
 }
 
 /* It dies, and another one with `next` takes its place. */
-static inline void receiver_die(struct receiver *r, int64_t next, int lost, int unheard) {
-    receiver_fall(r, next, lost, unheard);
+static inline void receiver_die(struct receiver *r, int64_t next, int lost, int undelivered) {
+    receiver_fall(r, next, lost, undelivered);
     r->epoch++;
 }
 

@@ -1,5 +1,5 @@
-/* tape.h: an engine fed with made samples, and all that it said about novelty, in order. Samples are a
- * function of their number alone, so that however they are framed they are the same. */
+/* tape.h: an engine fed with made samples, and its scores, alerts and models, in order. Samples are
+ * a function of their number alone, so they are the same however they are framed. */
 #ifndef TEST_SUPPORT_TAPE_H
 #define TEST_SUPPORT_TAPE_H
 
