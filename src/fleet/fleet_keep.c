@@ -191,7 +191,7 @@ svs_code svi_fleet_change(struct svi_fleet *f, struct svi_key_entry *n, svs_erro
  * and only then close its alerts, which changes it. */
 svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
-    struct svi_key_record r = {.head = {.number = n->head.number}, .gone = true};
+    struct svi_key_record r = {.head = {.number = n->head.number}, .removed = true};
     if (svi_fleet_prior_end(f, n, err) != SVS_OK)
         return err->code;
     keep_pending(f, n);
@@ -384,7 +384,7 @@ static svs_code tidy_one(void *user, const struct svi_key_record *r, const struc
                          svs_error *err) {
     struct tidying *t = user;
     struct svi_fleet *f = t->f;
-    struct svi_key_entry *n = r->gone ? NULL : svi_key_table_find(f->table, r->name, strlen(r->name));
+    struct svi_key_entry *n = r->removed ? NULL : svi_key_table_find(f->table, r->name, strlen(r->name));
     if (!n || n->slot > 0 || n->place.file != at->file || n->place.offset != at->offset)
         return SVS_OK;
     if (t->b.count == BATCH) {
@@ -444,9 +444,9 @@ static svs_code keep_restore(void *user, const struct svi_key_record *r, const s
         n->place.file = 0;
     }
     /* Another owner cannot be changed in the table, which counts the keys of each. */
-    if (n && (r->gone || n->head.owner != r->head.owner))
+    if (n && (r->removed || n->head.owner != r->head.owner))
         svi_key_table_remove(f->table, n);
-    if (r->gone)
+    if (r->removed)
         return SVS_OK;
     if (length > SVS_KEY_MAX)
         return svi_fail(err, SVS_DAMAGED, "the name of a key is too long");

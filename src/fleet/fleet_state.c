@@ -243,7 +243,7 @@ static svs_code key_state(struct svi_fleet *f, struct svi_key_entry *n, struct s
 
 svs_code svi_fleet_record(struct svi_fleet *f, struct svi_key_entry *n, struct svi_bytes *out,
                           uint8_t hash[16], svs_error *err) {
-    struct svi_key_record r = {.head = n->head, .heard = n->heard, .last = n->last};
+    struct svi_key_record r = {.head = n->head, .last_arrival = n->heard, .last = n->last};
     memcpy(r.name, n->name, n->head.length + 1u);
     svs_code code = key_state(f, n, &r, err);
     memcpy(hash, r.hash, sizeof r.hash);
@@ -280,7 +280,7 @@ svs_code svi_fleet_restore_entry(const struct svi_fleet *f, struct svi_key_entry
     size_t size = r->common_size;
     n->head = r->head;
     n->last = r->last;
-    n->heard = r->heard;
+    n->heard = r->last_arrival;
     if (f->shared)
         SVI_TRY(svi_key_share_unpack(&n->share, &common, &size, err));
     return svi_prior_key_unpack(&n->common, common, size, err);
@@ -302,7 +302,7 @@ static svs_code fleet_load_record(struct svi_fleet *f, const struct svi_key_reco
     uint8_t hash[16];
     const size_t length = strlen(r->name);
     size_t hashed;
-    if (r->gone || length > SVS_KEY_MAX || svi_key_table_find(f->table, r->name, length))
+    if (r->removed || length > SVS_KEY_MAX || svi_key_table_find(f->table, r->name, length))
         return svi_fail(err, SVS_DAMAGED, "key %s is a duplicate, or not valid", r->name);
     struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->head.owner, err);
     if (!n)

@@ -48,16 +48,16 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     svi_archive_int64(a, "rests", &rests, 0, UINT32_MAX);
     r->head.rests = (uint32_t)rests;
     svi_archive_uint64(a, "again", &r->head.again);
-    svi_archive_double(a, "heard", &r->heard);
+    svi_archive_double(a, "heard", &r->last_arrival);
     svi_archive_uint64(a, "reported", &r->head.published);
     svi_archive_uint64(a, "turn", &r->head.turn);
     record_archive_figures(a, &r->last);
     svi_archive_bytes(a, "hash", r->hash, sizeof r->hash);
-    svi_archive_bool(a, "gone", &r->gone);
+    svi_archive_bool(a, "gone", &r->removed);
     int64_t common = (int64_t)r->common_size;
     svi_archive_int64(a, "common", &common, 0, SVI_KEY_RECORD_MAX / 2);
     r->common_size = (size_t)common;
-    svi_archive_check(a, r->name[0] || r->gone, "a key has no name");
+    svi_archive_check(a, r->name[0] || r->removed, "a key has no name");
 }
 
 svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, svs_error *err) {

@@ -60,10 +60,10 @@ struct svi_key_head {
 struct svi_key_record {
     char name[SVI_KEY_NAME];
     struct svi_key_head head;
-    double heard;                  /* last seen: arrival clock of its last sample, seconds */
+    double last_arrival;           /* arrival clock of its last sample, seconds */
     struct svi_key_figures last;   /* after that sample */
     uint8_t hash[16];              /* of its state */
-    bool gone;                     /* the key was removed: this record ends its earlier ones */
+    bool removed;                  /* the key was removed: this record ends its earlier ones */
     const uint8_t *state, *common; /* not owned */
     size_t size, common_size;      /* bytes of state and common */
 };
