@@ -50,7 +50,7 @@ struct partition_child {
     bool greeted;      /* a hello is under way */
     char marker;       /* digit of the marker that is awaited; 0: none */
     char markers;      /* digit of the last one; 0: none yet */
-    double last_reply; /* svi_monotonic; a mark, a hello or the first entry on its way counts, too */
+    double last_reply; /* svi_monotonic; a mark, a hello or the first entry counts, too */
     double later;      /* seconds of the next pause after a refusal for now */
     bool blocked;      /* the socket takes nothing at the moment */
     bool waiting;      /* more events have arrived than a turn hands over */

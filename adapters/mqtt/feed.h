@@ -20,7 +20,7 @@ struct feed {
     int64_t failed;             /* samples that the outbox did not take */
     int64_t refusals;           /* for mqtt_log_few */
     int64_t complaints;         /* for mqtt_log_few */
-    double again;       /* svi_monotonic: what answers is not svmstream, it is left alone until then */
+    double again;       /* svi_monotonic: a peer that is not svmstream is left alone until then */
     double last_answer; /* svi_monotonic: the last answer, or when none was waited for */
     bool answered;      /* since the last turn */
     bool met;           /* it has answered once */

@@ -80,7 +80,7 @@ struct svs_outbox {
     /* time of the last hello or bye, and seconds until an unanswered hello is repeated */
     double asked, patience;
     double again, pause; /* SVI_PAUSED */
-    double last_reply;   /* SVI_LIVE: time of the last reply, or of the first message after a pause */
+    double last_reply;   /* SVI_LIVE: last reply, or first message after a pause */
     double ask_again;    /* seconds after the last reply without progress of the disk until a hello asks */
     uint64_t run;        /* id of the process's current run; 0: not reported */
     bool returns;        /* hello carries our position, because the process has forgotten it */

@@ -53,8 +53,9 @@ static void measure(int d) {
     double early = resident(run.pid);
     send_all(&run, &f, all, first);
     double late = resident(run.pid), expected = predicted(d);
-    printf("%3d %11.2f %11.2f %+8.2f %% %11.2f %+8.1f %%\n", d, early, late, 100 * (late / early - 1),
-           expected, expected > 0 ? 100 * (late / expected - 1) : 0);
+    const double growth = 100 * (late / early - 1);
+    printf("%3d %11.2f %11.2f %+8.2f %% %11.2f %+8.1f %%\n", d, early, late, growth, expected,
+           expected > 0 ? 100 * (late / expected - 1) : 0);
     bench_row((struct bench_row){.ours = late,
                                  .peer = expected,
                                  .unit = "MiB",
