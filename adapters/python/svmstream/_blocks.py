@@ -67,13 +67,14 @@ class Blocks(Single):
 
     @staticmethod
     def _differing(names: Sequence[str], own: Sequence[str]) -> None:
-        unseen, gone = [n for n in names if n not in own], [n for n in own if n not in names]
+        unseen = [n for n in names if n not in own]
+        missing = [n for n in own if n not in names]
         raise errors.WrongColumnsError(
             "The feature names should match those that were passed during fit.%s%s"
             % (
                 "\nFeature names unseen at fit time: " + ", ".join(unseen[:5]) if unseen else "",
-                "\nFeature names seen at fit time, yet now missing: " + ", ".join(gone[:5])
-                if gone
+                "\nFeature names seen at fit time, yet now missing: " + ", ".join(missing[:5])
+                if missing
                 else "",
             )
         )

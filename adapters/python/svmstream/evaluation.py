@@ -117,7 +117,7 @@ def evaluate(
     """Predicts each row of a stream, then learns it, and measures the predictions.
 
     stream  iterable of (x, y), as River's data sets are, or of (x, y, more), as
-            `svmstream.datasets.rows` yields them with times: `more` is a dict of the further
+            `svmstream.datasets.rows` yields them with times. `more` is a dict of the further
             arguments of `step` ("ts", "id", "w"). y None: the row is predicted and has no label.
             For arrays use zip(X, y)
     model   a learner of this package, which continues from what it has learned; or any object with

@@ -174,7 +174,7 @@ def test_failures(program):
 
     go(nobody())
 
-    async def gone():
+    async def ended():
         process = Process(program, method="alsvm")
         s = await AsyncStream(process.ctl, timeout=0.5).open()
         with process:
@@ -183,7 +183,7 @@ def test_failures(program):
         assert all(isinstance(e, TimeoutError) for e in found), found
         await s.close(wait=False)
 
-    go(gone())
+    go(ended())
 
 
 def test_nothing_is_left(run):

@@ -92,12 +92,12 @@ def hot(i, row):
 
 
 def test_a_fault_is_reported_at_once_and_ends():
-    heard = []
-    monitor = Monitor(budget="1/hour", on_alert=heard.append)
+    received = []
+    monitor = Monitor(budget="1/hour", on_alert=received.append)
     steps = {}
     for i, row in machine(1500, fault=hot):
         steps[i] = monitor.step(row, ts=1.7e9 + 60.0 * i)
-    assert monitor.alerts == heard == [a for s in steps.values() for a in s.alerts]
+    assert monitor.alerts == received == [a for s in steps.values() for a in s.alerts]
     found = [
         a
         for i, s in steps.items()
@@ -113,8 +113,8 @@ def test_a_fault_is_reported_at_once_and_ends():
     alert = found[0]
     assert isinstance(alert, Alert) and alert.kind in ("novelty", "rule")
     assert alert.since <= alert.ts and alert.ts == alert.event["ts"]
-    assert any(a.state == "close" and a.alert == alert.alert for a in heard)
-    assert [a.number for a in heard] == sorted({a.number for a in heard})
+    assert any(a.state == "close" and a.alert == alert.alert for a in received)
+    assert [a.number for a in received] == sorted({a.number for a in received})
     assert json.loads(alert.json) == alert.event and alert.event["state"] == alert.state
     quiet = [a for i, s in steps.items() for a in s.alerts if a.state == "open" and i < 900]
     assert len(quiet) <= 20  # in 15 hours, of a stream that it had never seen

@@ -1,10 +1,9 @@
 """The wheel and the sdist, installed into an empty virtual environment and used from outside of the
 project.
 
-No network. The library is compiled once: the wheel takes the one of the build folder, the sdist
-first one installed by
-`make install`; with FAULT_LONG=1 (`make fault`) also the sources that the sdist carries, which
-takes a minute."""
+No network. The library is compiled once: the wheel takes the one of the build folder, and the sdist
+first takes one installed by `make install`. With FAULT_LONG=1 (`make fault`) the sdist also compiles
+the sources that it carries, which takes a minute."""
 import os
 import pathlib
 import re

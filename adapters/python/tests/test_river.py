@@ -300,8 +300,8 @@ def test_objects_are_freed_without_the_collector():
             answers(model, {})
             if labelled(model):
                 model.fit(np.ones((4, 2)), [1, 0, 1, 0])
-            gone = weakref.ref(model)
+            reference = weakref.ref(model)
             del model
-            assert gone() is None
+            assert reference() is None
     finally:
         gc.enable()

@@ -153,15 +153,15 @@ def test_fit_and_set_params_beside_predictions():
 
 
 def test_alerts_reach_the_callback_once():
-    heard = []
-    monitor = Monitor(limits={"a": (0, 1)}, interval=60, on_alert=heard.append)
+    received = []
+    monitor = Monitor(limits={"a": (0, 1)}, interval=60, on_alert=received.append)
 
     def feed(k):
         for i in range(400):
             monitor.learn_one({"a": 5.0 if i % 40 == 39 else 0.5, "b": float(k)})
 
     run(*[lambda k=k: feed(k) for k in range(3)])
-    assert sorted(a.number for a in heard) == [a.number for a in monitor.alerts] and heard
+    assert sorted(a.number for a in received) == [a.number for a in monitor.alerts] and received
 
 
 def test_objects_die_in_other_threads():
