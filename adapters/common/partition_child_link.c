@@ -1,21 +1,16 @@
 /* The sockets of a process: entries to it, replies and events from it.
  *
- * Replies come in the order of the messages, so each belongs to the first entry under way. It has
- * one of four outcomes:
- *
- *   - The entry is answered: taken, or refused for good.
- *   - The entry is refused as a whole and has used up no number. It is dropped, and those after it
- *     move up.
- *   - The entry cannot be taken for now.
- *   - The process stands elsewhere (a gap).
- *
- * After all but the first, the numbers of the entries under way no longer fit. So nothing more is
- * sent until all of these have a reply, and then hello asks where the process stands.
+ * Replies come in the order of the messages, so each belongs to the first entry under way. An entry
+ * may be answered: taken, or refused for good. It may be refused as a whole without a number: it is
+ * dropped, and those after it move up. Or it cannot be taken for now, or the process stands
+ * elsewhere (a gap). After all but an answer, the numbers of the entries under way no longer fit.
+ * So nothing more is sent until all of these have a reply, and then hello asks where the process
+ * stands.
  *
  * The answer to a hello decides which queued entries are still valid (link_greeted). If the process
  * stands at the beginning of one of its entries, with the place of the one before it, that entry
- * and all later ones are sent. Otherwise they are void, and the adapter reads the log again from
- * the place that the process names. */
+ * and all later ones are sent. Otherwise the adapter reads the log again from the place that the
+ * process names. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,20 +1,18 @@
 /* Points of time in four steps, each made of the finer one.
  *
- * A measurement is merged into the open point of each step. An open point moves to `pending` when
- * the next measurement lies outside of it, and from there into the file at the next commit. A
- * commit writes points of one second at once, and coarser ones when they are over. So a kill loses
- * only what arrived after the last commit: the finer points in the file suffice to make all open
- * coarser points again.
+ * A measurement is merged into the open point of each step. The next one outside of it moves the
+ * point to `pending`, and the next commit from there into the file. A commit writes points of one
+ * second at once, and coarser ones when they are over. So a kill loses only what arrived after the
+ * last commit: all coarser points that were open can be made again from the finer ones in the file.
  *
- * That is what opening a point does: it takes the row of the file or the merge of the finer rows, whichever
- * has more measurements. The finer rows have more after a kill; the row itself has more when the finer rows
- * are pruned, as for points that come late. A clock that steps back leads to a point that exists; the
- * measurements are merged into it.
+ * Opening a point does that: it takes the row of the file or the merge of the finer rows, whichever
+ * has more measurements. After a kill that is the merge. It is the row when the finer rows are
+ * pruned, as for late points. If the clock steps back, measurements are merged into the point that
+ * exists.
  *
  * Read http_history_store_add, store_open_point, http_history_store_commit. Invariants: `pending`
- * is ascending and has one point a begin, which replaces the row of the file. A point leaves it
- * only after a transaction with it has succeeded, unless MAX_PENDING is reached. All runs on the
- * history's thread. */
+ * is ascending and has one point a begin, which replaces the row of the file. Only a transaction
+ * with a point removes it, unless MAX_PENDING is reached. All runs on the history's thread. */
 #include "history_store.h"
 
 #include <math.h>

@@ -1,21 +1,18 @@
 /* What the history records of each stream, and how it is asked.
  *
- * Figures come from the status, once a second. Counters become rates over the time between two
- * statuses, by the monotonic clock. The rate is unknown where the stream has restarted, returned to
- * an older state, or was silent for longer than MAX_INTERVAL. A status a little late or early may
- * skip one second of the clock. That second gets the figures of the status after it, which were
- * measured over it. A longer gap stays a gap.
+ * Figures come from the status, once a second. Counters become rates over the monotonic time
+ * between two statuses. No rate is known after a restart, a return to an older state, or a silence
+ * over MAX_INTERVAL. A status a little late or early may skip one second of the clock. That second
+ * gets the figures of the next status, which were measured over it. A longer gap stays a gap.
  *
  * Alert events are recorded as they are published, so that none is lost with the stream. The
- * request `alerts` also fetches them, from the last number that the history has: at the first
- * status, after each event, and every FETCH_SECONDS. The regular fetch is necessary because
- * verdicts, and events under a mute, are kept without being published. So a gap of this program, of
- * the stream or of the connection loses no event that the stream still keeps.
+ * request `alerts` also fetches them from the last known number, at the first status and after each
+ * event. It is repeated every FETCH_SECONDS, since verdicts and muted events are kept without being
+ * published. So no gap loses an event that the stream still keeps.
  *
- * Read history_on_status, history_fetch with its callbacks, history_question. Everything here runs
- * on the main thread and only hands jobs to the history's (history_worker.h). Invariants: one fetch
- * a stream at a time; `taken` is what the file has; a waiter lives until its answer, even if its
- * exchange has ended. */
+ * Read history_on_status, history_fetch, history_question. All runs on the main thread and only
+ * hands jobs to the history's (history_worker.h). Invariants: one fetch a stream at a time; `taken`
+ * is what the file has; a waiter lives until its answer, even if its exchange has ended. */
 #include "http_history.h"
 
 #include <ctype.h>

@@ -9,11 +9,10 @@
  *
  * Every connection has one deadline, which depends on what it does (http_connection_expect). A
  * check every CHECK_SECONDS ends those whose deadline is over, so a sender of one byte a second
- * gets no further than a silent one. Since libmicrohttpd does not poll a suspended connection,
- * `watch` reports that its client has left.
+ * gains nothing. As libmicrohttpd does not poll a suspended connection, `watch` reports that its
+ * client has left.
  *
- * Invariants: nothing here blocks; all memory that a client can make us hold is counted (bodies, answers,
- * connections). */
+ * Nothing here blocks. All memory held for a client (bodies, answers, connections) is counted. */
 #include "http_server.h"
 
 #include <errno.h>

@@ -4,13 +4,12 @@
  * They go one after another into the hash :state:a or :state:b, whichever does not hold the present
  * checkpoint. The last step (script STORE) checks that all pieces are there and names their side in
  * :state. It then removes the other hash, and trims the log below the place of the checkpoint. So
- * Redis has a whole checkpoint at any moment, and the log keeps everything after it. Each write is
- * one step of Redis, with the fence.
+ * Redis always has a whole checkpoint, and the log everything after it. Each write is one step of
+ * Redis, with the fence.
  *
  * Fetching: redis_part_fetch, state_meta, state_piece for each piece, state_start. Saving:
  * redis_part_save, redis_part_saved, state_next_piece for each piece, state_store, state_stored.
- * Read them in this order. Both rely on redis_part_leave: it forgets all answers, so none arrives
- * for a partition that is no longer ours.
+ * Read them in this order. Both rely on redis_part_leave: it forgets answers for a lost partition.
  *
  * Redis gets the events of the samples in a checkpoint before its pieces, in the same lane. So
  * whatever is stored has been published. */

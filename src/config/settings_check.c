@@ -5,18 +5,13 @@
  * the checks refuse what is left. The last part derives the options of reader, schema, learner and
  * novelty model. It relies on settings that were settled and checked.
  *
- * Each check covers one subject and reports both settings and what to change. There are three
- * entries:
+ * Each check covers one subject and reports both settings and what to change. All settings pass
+ * svi_settings_check, also after a change while the stream runs (settings_record.c). Those of one
+ * start (sockets, delivery, state) are known before a kept state is read: svi_settings_check_start.
+ * Processes that bind addresses use svi_settings_check_security.
  *
- *     svi_settings_check             all settings
- *     svi_settings_check_start       those of one start (sockets, delivery, state), which are
- *                                    known before a kept state is read
- *     svi_settings_check_security    for processes that bind addresses
- *
- * A change while the stream runs passes svi_settings_check too (settings_record.c).
- *
- * Whether a value was given or chosen matters in many checks: read enum svi_given and svi_settings_chosen in
- * settings.h first. */
+ * Many checks ask whether a value was given or chosen: read enum svi_given and svi_settings_chosen
+ * in settings.h first. */
 #include <arpa/inet.h>
 #include <math.h>
 #include <netinet/in.h>
