@@ -1,35 +1,41 @@
 /* alert_policy.h: the evidence of all detectors (evidence.h) as one alert an episode, under a budget
  * (budget.h).
  *
- * OPEN. An alert opens at a sample whose surprise reaches the level of some detector and exceeds that
- * detector's surprise at each of the samples before that a record spans (svi_budget.apart), after `warmup`
- * samples.
+ * OPEN. An alert opens after `warmup` samples, at a sample whose surprise reaches the level of some
+ * detector. The surprise must also exceed that detector's surprise at each of the samples before
+ * that a record spans (svi_budget.apart).
  *
- * UPDATE. While it is open, an update is reported at once when the alert has become more severe, and when
- * another feature has reached a level; further features within a minute of such an update wait for the end of
- * that minute, or for the close. Otherwise updates are 30 minutes apart at least, and have a reason: the
- * largest surprise over level has grown to SVI_POLICY_WORSE times the one last reported; a detector has
- * reached its level again after SVI_BUDGET_APART samples below SVI_POLICY_CLEAR of it; or the alert has
- * lasted four times as long as when it was last reported (30 min, 2 h, 8 h and so on). Times are those of
- * the budget, in which a row without its own time counts as `interval`.
+ * UPDATE. An open alert reports an update at once when it becomes more severe, or when another
+ * feature reaches a level. Features that reach a level within a minute of such an update wait for
+ * the end of that minute, or for the close. All other updates are at least 30 minutes apart, and
+ * each needs a reason:
+ *  - the largest surprise over level has grown to SVI_POLICY_WORSE times the one last reported;
+ *  - a detector has reached its level again after SVI_BUDGET_APART samples below SVI_POLICY_CLEAR
+ *    of it;
+ *  - the alert has lasted four times as long as at the last report (30 min, 2 h, 8 h and so on).
+ * Times are those of the budget, in which a row without its own time counts as `interval`.
  *
- * CLOSE. It closes after a hold-off of SVI_POLICY_QUIET_ROWS quiet samples that span at least `group`
- * seconds. A sample is quiet when each detector is below its level (below SVI_POLICY_CLEAR of it, if it has
- * joined the episode and was at its level within the last SVI_POLICY_HOLD_ROWS samples) or has a p above
- * `clear`. What recurs before the close is the same episode.
+ * CLOSE. It closes after a hold-off of SVI_POLICY_QUIET_ROWS quiet samples that span at least
+ * `group` seconds. A sample is quiet when every detector is below its level or has a p above
+ * `clear`. For a detector that has joined the episode and was at its level within the last
+ * SVI_POLICY_HOLD_ROWS samples, SVI_POLICY_CLEAR of the level takes the place of the level. What
+ * recurs before the close is the same episode.
  *
- * SURPRISE of a sample is a single number for clients that set a level of their own: the largest surprise of
- * the detectors where it exceeds SVI_POLICY_ONSET times that of each of the SVI_BUDGET_APART samples before,
- * else 0. An episode counts when it begins and when it becomes worse.
+ * SURPRISE of a sample is a single number for clients that set a level of their own. It is the
+ * largest surprise of the detectors where that exceeds SVI_POLICY_ONSET times that of each of the
+ * SVI_BUDGET_APART samples before, else 0. An episode counts when it begins and when it becomes
+ * worse.
  *
- * ALARM of a sample is a single number too: the largest surprise over level of the detectors where that is a
- * record (an alert may open from 1 on); elsewhere, and in the warm-up, at most SVI_POLICY_BELOW.
+ * ALARM of a sample is a single number too. It is the largest surprise over level of the detectors
+ * (an alert may open from 1 on). A detector for which the sample is no record counts
+ * SVI_POLICY_BELOW at most. In the warm-up every detector does.
  *
  * FEEDBACK. A surprise that a person marked normal (svi_alert_policy_mark_normal) counts as a tenth below its
  * level.
  *
- * SEVERITY is decided in alert_severity.h, by the largest surprise over level so far, how fast it rose and
- * how long the episode has lasted. Everything here depends on the calls alone. */
+ * SEVERITY is decided in alert_severity.h. It depends on the largest surprise over level so far, on
+ * how fast it rose, and on how long the episode has lasted. Everything here depends on the calls
+ * alone. */
 #ifndef SVI_ALERT_POLICY_H
 #define SVI_ALERT_POLICY_H
 

@@ -1,19 +1,19 @@
 /* anomaly.h: one score of a row, in [0, 1], from the p-value of novelty and from the strength of the sensors.
  *
- * Novelty compares the row with earlier rows, all features together. It knows nothing of the time of day, of
- * the forecasts and of the rows before, which the detectors of sensors know (sensors.h). Their surprises,
- * however, are 0 for most rows, and zeros have no order. So this uses the STRENGTH of a row: the largest
- * signal of all sensors in deviations, which exists in every row (evidence.h).
+ * Novelty compares the row with earlier rows, all features together. It ignores the time of day,
+ * the forecasts and the rows before. The detectors of sensors use all of these (sensors.h). Their
+ * surprises, however, are 0 for most rows, and zeros have no order. So this uses the STRENGTH of a
+ * row: the largest signal of all sensors in deviations, which exists in every row (evidence.h).
  *
  * With q, the share of the past rows with at least this strength,
  *
  *     anomaly = 1 - (p^2 q)^(1/3)                                                                         (1)
  *
- * and 1 - p for a row without strength: without a budget, without any residual yet. A geometric mean orders
- * rows as Fisher's combination of p-values does: a small one counts in full, whatever the other is. In the
- * mean of the ranks 1 - p and 1 - q the one without evidence would hide part of the other's. p counts twice,
- * because it is about all features and q about a single one, and because means of past rows are noise where
- * rows are independent.
+ * and 1 - p for a row without strength: without a budget, without any residual yet. A geometric
+ * mean orders rows as Fisher's combination of p-values does: a small one counts in full, whatever
+ * the other is. A mean of the ranks 1 - p and 1 - q would let the one without evidence hide part of
+ * the other's. p counts twice, because it is about all features and q about a single one. A second
+ * reason is that means of past rows are noise where rows are independent.
  *
  * THE PAST is a histogram of 48 counts, 4 to a factor of 2. A strength within a bin takes its place there in
  * proportion. All counts are halved when they sum to SVI_ANOMALY_MAX_ROWS, so the past is the last half of

@@ -214,9 +214,9 @@ static void tails_fit(struct svi_block_tails *t, int series) {
     tails_levels(t, series, tails_own_shape(t, series));
 }
 
-/* Natural logarithms of SHAPES numbers from 1 to 2^1000, in place: x = 2^e m with m near 1 and log m = 2
- * atanh((m - 1) / (m + 1)) by its series, accurate to a few units of 1e-16. These loops become vector code,
- * calls of log do not. */
+/* Natural logarithms of SHAPES numbers from 1 to 2^1000, in place. x = 2^e m with m near 1, and log
+ * m = 2 atanh((m - 1) / (m + 1)) by its series. The result is accurate to a few units of 1e-16.
+ * These loops become vector code, calls of log do not. */
 static inline __attribute__((always_inline)) void tails_logs(double *restrict x) {
     uint64_t bits[SHAPES], power[SHAPES];
     double m[SHAPES], e[SHAPES];

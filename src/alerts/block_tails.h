@@ -1,21 +1,23 @@
 /* block_tails.h: how rare an extreme value is, for many series at once whose values are autocorrelated.
  *
- * WHY BLOCKS. The values of a sensor, and means of its last residuals even more, come in runs: ranks among
- * single values would count one warm afternoon a hundred times. Counted instead is the largest value of each
- * block of rows. Blocks are nearly independent, however long the runs are, and they answer what a person on
- * call asks: how often does such an episode occur?
+ * WHY BLOCKS. The values of a sensor, and means of its last residuals even more, come in runs:
+ * ranks among single values would count one warm afternoon a hundred times. The largest value of
+ * each block of rows is counted instead. Blocks are nearly independent, however long the runs are,
+ * and they answer what a person on call asks: how often does such an episode occur?
  *
  * BLOCKS. All series have the same blocks, of `length` rows, SVI_BLOCKS at most. When all places are filled
  * and `length` is below `longest`, pairs are merged and blocks are twice as long from then on. At first the
  * blocks therefore cover the whole past, and later the last SVI_BLOCKS x longest rows.
  *
- * A block that has ended counts at once for the first 32 series, and for 32 more with each further row (or
- * for as many as it takes to finish before the next one ends), so that no row pays for all fits.
+ * When a block ends, the first 32 series count it at once. Each further row lets 32 more series
+ * count it, or more if that is needed to finish before the next block ends. No single row thus pays
+ * for all fits.
  *
- * THE TAIL. Of the n maxima of a series, k are above the next one, u, by excesses y_i. Above u a generalised
- * Pareto law holds (Pickands 1975). The probability of the next excess is a mixture over shapes as in
- * novelty/tail.h, but at least 1 - (v - u) / (2 x mean excess): a uniform law has that, and the mixture is
- * below it just above u. The p-value of v > u is
+ * THE TAIL. Of the n maxima of a series, k are above the next one, u, by excesses y_i. Above u a
+ * generalised Pareto law holds (Pickands 1975). The probability of the next excess is a mixture
+ * over shapes as in novelty/tail.h, but at least 1 - (v - u) / (2 x mean excess). That bound is the
+ * probability under a uniform law, and the mixture is below it just above u. The p-value of v > u
+ * is
  *
  *     p(v) = -ln(1 - k / (n + 1) x P(next excess > v - u)) / length                                    (1)
  *
@@ -23,7 +25,8 @@
  * which episodes with one begin where values come in runs.
  *
  * ONE EVENT DOES NOT BLIND. In a maximum, a value counts at most as one that occurs once in 4 n blocks. A
- * single gross event therefore moves the tail a little, and one that recurs soon counts as normal. */
+ * single gross event therefore moves the tail a little, and one that recurs soon counts as normal.
+ */
 #ifndef SVI_BLOCK_TAILS_H
 #define SVI_BLOCK_TAILS_H
 

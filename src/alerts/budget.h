@@ -4,61 +4,65 @@
  * Each detector (evidence.h) has its own level, so that one with heavy-tailed surprises raises only its own.
  * It is the product of a base, which is the detector's own, and a factor, which all of them share.
  *
- * PAST. What the past would have reported is counted, not guessed: of each detector, and of all together, the
- * alerts are counted that each of SVI_BUDGET_LEVELS levels would have opened. Such a count opens at a sample
- * that reaches its level, and closes when the samples have stayed below SVI_BUDGET_CLEAR of it for `apart`
- * samples, so that what lasts counts once, like an alert. Counts fade with a memory of SVI_BUDGET_MEMORY
- * days, or of SVI_BUDGET_PERIODS alerts of the budget if that is longer. An alert that a person marked true
- * is taken from them.
+ * PAST. What the past would have reported is counted, not guessed. For each detector, and for all
+ * together, the alerts are counted that each of SVI_BUDGET_LEVELS levels would have opened. A count
+ * opens at a sample that reaches its level. It closes when the samples have stayed below
+ * SVI_BUDGET_CLEAR of the level for `apart` samples. What lasts thus counts once, like an alert.
+ * Counts fade with a memory of SVI_BUDGET_MEMORY days, or of SVI_BUDGET_PERIODS alerts of the
+ * budget if that is longer. An alert that a person marked true is taken from them.
  *
- * LEVEL OF THE PAST. In T days, as counted, m = SVI_BUDGET_SPENT x a_day x T alerts may have been opened. The
- * level is the lowest from which on no higher one has opened more than m, by linear interpolation of the
- * logarithm of counts. Where fewer than SVI_BUDGET_MIN_OPENED may have, single alerts say little, and the
- * logarithm is extrapolated from the levels that opened SVI_BUDGET_MIN_OPENED and SVI_BUDGET_MAX_OPENED. It
- * is unknown while no level has opened as many.
+ * LEVEL OF THE PAST. In T days, as counted, m = SVI_BUDGET_SPENT x a_day x T alerts may have been
+ * opened. The level is the lowest from which on no higher one has opened more than m, by linear
+ * interpolation of the logarithm of counts. Where fewer than SVI_BUDGET_MIN_OPENED may have been
+ * opened, single alerts say little. There the logarithm is extrapolated from the levels that opened
+ * SVI_BUDGET_MIN_OPENED and SVI_BUDGET_MAX_OPENED. The level is unknown while no level has opened
+ * that many.
  *
  * BASE. The level of a detector's own past, but at least the surprise that exchangeable rows with honest
  * p-values reach SVI_BUDGET_PROMISE times as often as the budget allows. With R rows a day:
  *
  *     p <= SVI_BUDGET_PROMISE x a_day / R / SVI_DETECTORS                                              (1)
  *
- * A stream of more than SVI_BUDGET_FAST rows a day would be silent for hours by that. In its row n, p may
- * also be SVI_BUDGET_EARLY / (n + 1) / SVI_DETECTORS, which exchangeable rows use SVI_BUDGET_EARLY ln(b / a)
- * times between row a and row b.
+ * A stream of more than SVI_BUDGET_FAST rows a day would be silent for hours by that. In its row n,
+ * p may also be SVI_BUDGET_EARLY / (n + 1) / SVI_DETECTORS. Exchangeable rows reach that
+ * SVI_BUDGET_EARLY ln(b / a) times between row a and row b.
  *
- * FACTOR. The size of a sample is the largest surprise over base of its detectors, and the factor is the
- * level of the sizes of the past: detectors that surprise together count once, and what all of them use
- * together is what the budget grants. It may fall below 1 as the past becomes long enough to be due an alert;
- * a past that is short grants nothing below (1).
+ * FACTOR. The size of a sample is the largest surprise over base of its detectors. The factor is
+ * the level of the sizes of the past. Detectors that surprise together therefore count once, and
+ * the budget limits what all of them use together. It may fall below 1 as the past becomes long
+ * enough to be due an alert; a past that is short grants nothing below (1).
  *
- * BALANCE. The past is not the future of a stream that drifts. Therefore the factor is also multiplied by
- * exp(balance), which rises by SVI_BUDGET_STEP with each alert and falls evenly by what SVI_BUDGET_TARGET x
- * a_day alerts would raise it. In the long run that many alerts are reported, whatever the law of the stream,
- * as long as the balance is within its bounds (adaptive conformal inference: Gibbs, Candes 2021, eq. 2), and
- * an alert makes the next one harder for about the time of one alert.
+ * BALANCE. The past is not the future of a stream that drifts. Therefore the factor is also
+ * multiplied by exp(balance). The balance rises by SVI_BUDGET_STEP with each alert. It falls evenly
+ * by what SVI_BUDGET_TARGET x a_day alerts would raise it. In the long run that many alerts are
+ * reported, whatever the law of the stream, as long as the balance is within its bounds. This is
+ * adaptive conformal inference (Gibbs, Candes 2021, eq. 2). An alert makes the next one harder for
+ * about the time of one alert.
  *
  * TIME. Levels are set at fixed numbers of samples. Days are engine time, in which a gap counts as
- * SVI_BUDGET_GAP mean intervals at most: while no row arrives there is neither a false alert nor a quiet
- * past. Rows without their own time count as `interval` seconds, if that is not 0. Everything depends on the
- * calls alone.
+ * SVI_BUDGET_GAP mean intervals at most. While no row arrives there is neither a false alert nor a
+ * quiet past. Rows without their own time count as `interval` seconds, if that is not 0. Everything
+ * depends on the calls alone.
  *
- * FLEET. Where several policies share a budget (svi_budget_share), each sets its levels as if it were alone
- * and then multiplies them by a factor: the one that the pool asks for. Before that is known, and in its
- * first 1024 rows, the factor is (1) of its share over that of the whole budget. To feed the pool, each
- * policy reports the excursions that it would have reported alone, by their largest surprise
- * over level. The balance is that of the pool.
+ * FLEET. Several policies may share a budget (svi_budget_share). Each then sets its levels as if it
+ * were alone and multiplies them by the factor that the pool asks for. Before that is known, and in
+ * its first 1024 rows, the factor is (1) of its share over that of the whole budget. To feed the
+ * pool, each policy reports the excursions that it would have reported alone, by their largest
+ * surprise over level. The balance is that of the pool.
  *
- * POOL. Each policy alone would report `a_day` alerts a day, several together a multiple of the budget. In T
- * days, m = SVI_BUDGET_SPENT x a_day x T excursions of all policies may have been alerts. The factor lies
- * above the excursion of rank m, rounded down, and while m < SVI_BUDGET_MIN_EXCURSIONS it is extrapolated by
- * an exponential law of the largest k = min(count, 16), with h = k / 4:
+ * POOL. Each policy alone would report `a_day` alerts a day, several together a multiple of the
+ * budget. In T days, m = SVI_BUDGET_SPENT x a_day x T excursions of all policies may have been
+ * alerts. The factor lies above the excursion of rank m, rounded down. While m <
+ * SVI_BUDGET_MIN_EXCURSIONS it is extrapolated by an exponential law of the largest k = min(count,
+ * 16), with h = k / 4:
  *
  *     u(h) + s ln(h / m),   s = (u(h) - u(k)) / ln(k / h)                                              (2)
  *
- * It is thus set by what the keys of this stream have shown, not by a worst case, and what one key does not
- * need is left to the others. It is unknown while m < 1. Excursions within a twentieth of the time of one
- * alert (72 minutes at 1 a day) count as one, the largest: otherwise one disturbance of all keys would raise
- * the factor for weeks. Independent excursions that matter are far rarer than that. */
+ * The keys of this stream thus set it by what they have shown, not by a worst case. What one key
+ * does not need is left to the others. It is unknown while m < 1. Excursions within a twentieth of
+ * the time of one alert (72 minutes at 1 a day) count as one, the largest. Otherwise one
+ * disturbance of all keys would raise the factor for weeks. Independent excursions that matter are
+ * far rarer than that. */
 #ifndef SVI_BUDGET_H
 #define SVI_BUDGET_H
 

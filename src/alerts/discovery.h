@@ -13,10 +13,10 @@
  * have left of it. The sum is thus exact with 9 numbers, for any number of discoveries, and a test costs 9
  * steps.
  *
- * ALPHA DEATH. On a stream of normal samples, the levels of LORD++ and of SAFFRON fall without end, and after
- * a long quiet time nothing would be found again. After SVI_DISCOVERY_IDLE tests without a discovery, one
- * further coin for every SVI_DISCOVERY_IDLE tests is therefore spent, evenly, until the next discovery. The
- * bound becomes
+ * ALPHA DEATH. On a stream of normal samples, the levels of LORD++ and of SAFFRON fall without end,
+ * and after a long quiet time nothing would be found again. After SVI_DISCOVERY_IDLE tests without
+ * a discovery, one further coin for every SVI_DISCOVERY_IDLE tests is therefore spent evenly until
+ * the next discovery. The bound becomes
  *
  *     expected false discoveries <= fdr x (max(1, discoveries) + quiet tests / SVI_DISCOVERY_IDLE)     (2)
  *
@@ -24,19 +24,19 @@
  * 300,000 tests (`fdr` 0.1) where nothing can be found. The second case includes streams whose anomalies are
  * undetectable: their few alerts are mostly false.
  *
- * The second cause of alpha death is the resolution of conformal p-values: they are never below 1 / (1 +
- * scores), or 1 / 2001, while levels are around 1e-6 to 1e-4. The procedure is therefore given
+ * The second cause of alpha death is the resolution of conformal p-values. They are never below 1 /
+ * (1 + scores), or 1 / 2001, while levels are around 1e-6 to 1e-4. The procedure is therefore given
  * svi_calibration_tail.
  *
- * SAFFRON pays only for p-values below one half, at half the level. That is better where a large part of all
- * samples are anomalies, which alerts are not made for, and it also needs p-values that are uniform in the
- * bulk.
+ * SAFFRON pays only for p-values below one half, at half the level. That is better where a large
+ * part of all samples are anomalies, which alerts are not made for. It also needs p-values that are
+ * uniform in the bulk.
  *
- * LIMITS. p-values that share calibration scores are not independent, so the share was measured: 10 streams
- * of 200,000 samples each, through alert.h with fdr 0.1 and clear 0.02; 2000 scores; every second sample
- * calibrates, except in runs of 5 or more samples with p <= 0.02. Anomalies add the given multiple of the
- * 0.999-quantile of the normal score. Share of false alerts (mean over the streams), and share of the
- * disturbances found:
+ * LIMITS. p-values that share calibration scores are not independent, so the share was measured.
+ * There were 10 streams of 200,000 samples each, through alert.h with fdr 0.1 and clear 0.02, and
+ * with 2000 scores. Every second sample calibrated, except in runs of 5 or more samples with p <=
+ * 0.02. Anomalies added the given multiple of the 0.999-quantile of the normal score. Share of
+ * false alerts (mean over the streams), and share of the disturbances found:
  *
  *                            |normal|    |normal|    exponential  chi-square  |Student t|  |Student t|
  *     disturbances           + 2         + 4         + 4          (10) + 4    (3) + 4      (3) + 16
@@ -49,10 +49,11 @@
  * Streams without anomalies: no false alert in 5 million samples of the first four kinds, 2.6 in a million
  * for Student t.
  *
- * The share is thus kept wherever something can be found (0.27 and 0.11 are streams with hardly any alert).
- * Single anomalies of one strength that are a hundredth of the stream are not found: they are a hundredth of
- * the calibration scores too, and to a conformal p-value that is "not novel". Keeping all discoveries out of
- * the calibration would find most of them, but raised the measured share of false alerts to 0.4 and more. */
+ * The share is thus kept wherever something can be found (0.27 and 0.11 are streams with hardly any
+ * alert). Single anomalies of one strength that are a hundredth of the stream are not found. They
+ * are a hundredth of the calibration scores too, so a conformal p-value counts them as not novel.
+ * Keeping all discoveries out of the calibration would find most of them, but raised the measured
+ * share of false alerts to 0.4 and more. */
 #ifndef SVI_DISCOVERY_H
 #define SVI_DISCOVERY_H
 

@@ -1,12 +1,12 @@
 /* Forecasts of sensors from a matrix of moments (equations in forecast.h).
  *
- * Parts, in the order in which a row passes them: its residuals, from the coefficients and the inverse of the
- * last solution; learning, a fading sum of products; and, at a few rows, the solution of the equations; then
- * columns and the archive.
+ * The parts are in the order in which a row passes them. Its residuals follow from the coefficients
+ * and the inverse of the last solution. Learning adds the row to a fading sum of products. At a few
+ * rows the equations are then solved. Columns and the archive are at the end.
  *
- * z = (d sensors, lags x d sensors of the last rows, k regressors) is the row in scales. Its sensors are
- * filled in by the residuals; a second row, with what is learned of them, waits until SVI_FORECAST_ROWS rows
- * can be added to S at a time.
+ * z = (d sensors, lags x d sensors of the last rows, k regressors) is the row in scales. The
+ * residuals fill in its sensors. A second row, with what is learned of them, waits until
+ * SVI_FORECAST_ROWS rows can be added to S at a time.
  *
  * Invariant: sums have one order on every machine. Loops run along rows of the matrices, so that compilers
  * can process several columns at once without changing the order of any sum. */

@@ -1,14 +1,15 @@
-/* forecast.h: forecasts of each sensor, from the time and the context alone and from all that is known before
- * and next to it, by weighted least squares over the past, for all sensors at once.
+/* forecast.h: forecasts of each sensor by weighted least squares over the past, for all sensors at
+ * once. One forecast uses the time and the context alone, the other all that is known before and
+ * next to the sensor.
  *
- * One matrix of moments holds all that is needed: S = sum w_i z_i z_i' over rows z = (sensors x, the sensors'
- * means of the rows before, regressors c), whose weights fade by 1 - 1 / memory a row. The coefficients T of
- * all sensors on the regressors solve
+ * One matrix of moments holds all that is needed: S = sum w_i z_i z_i' over rows z = (sensors x,
+ * the sensors' means of the rows before, regressors c). The weights fade by 1 - 1 / memory a row.
+ * The coefficients T of all sensors on the regressors solve
  *
  *     (S_cc + ridge) T = S_cx                                                                          (1)
  *
- * and with P = (S + ridge)^-1 the forecast of sensor j from all other coordinates - its own last values, the
- * other sensors now and before, and the time - as a Gaussian law expects it, is
+ * The other coordinates of sensor j are its own last values, the other sensors now and before, and
+ * the time. With P = (S + ridge)^-1, its forecast from them, as a Gaussian law expects it, is
  *
  *     x_j - (P z)_j / P_jj                                                                             (2)
  *
@@ -16,9 +17,9 @@
  * What a sensor showed before is part of z and not a residual of an earlier solution, so a new solution is no
  * step.
  *
- * The equations are solved at fixed row numbers, less and less often, so that most rows cost only their
- * products, and these are added for several rows at a time. The ridge of some rows pulls coefficients to 0
- * while there are few rows.
+ * The equations are solved at fixed row numbers, less and less often. Most rows therefore cost only
+ * their products, which are added for several rows at a time. The ridge of some rows pulls
+ * coefficients to 0 while there are few rows.
  *
  * Sensors are measured from their first level and in their first scale, so that sums keep their digits. A
  * missing value, or one that must not be learned, is learned as its forecast by (1). Forecasts by (2) start
@@ -66,10 +67,11 @@ void svi_forecast_clear(struct svi_forecast *f); /* frees */
 /* Adds regressors up to k, which count as 0 in all rows so far. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_forecast_grow(struct svi_forecast *f, int k, svs_error *err);
 
-/* Computes the residuals of a row, which becomes the current one. c: k regressors; x: d values, NaN where
- * missing. by_context, by_others: d residuals each by (1) and (2), in scales; NaN: no forecast. deviation:
- * normal size of the residuals by context (d), NULL while unknown: in forecasts of other sensors a residual
- * counts as SVI_FORECAST_CLIP deviations at most, so that a sensor that fails does not make others look
+/* Computes the residuals of a row, which becomes the current one. Inputs: c has k regressors, x has
+ * d values, NaN where missing. Results: by_context and by_others have d residuals each by (1) and
+ * (2), in scales; NaN: no forecast. The input `deviation` is the normal size of the residuals by
+ * context (d values); NULL: unknown. In forecasts of other sensors a residual counts as
+ * SVI_FORECAST_CLIP deviations at most, so that a sensor that fails does not make others look
  * wrong. */
 void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, const float *deviation,
                             double *by_context, double *by_others);

@@ -1,10 +1,11 @@
 /* The rule `absent`: rows arrive without a value that a column normally has.
  *
- * It counts rows, not time, because only a row can lack a value. A sensor with at least MIN_VALUES values is
- * absent when its value is missing in more than GAP_ROWS successive rows and in more than GAP_FACTOR times as
- * many as ever before; with seconds given, when a row is that much later than the last value. If values are
- * missing at random, each of K gaps is reported with probability 6 K! / (K + 3)!, 0.003 in all. A column that
- * rows leave out (instead of marking it as missing) must have been in half of them. */
+ * It counts rows, not time, because only a row can lack a value. A sensor with at least MIN_VALUES
+ * values is absent when its value is missing in a run of rows. The run must be longer than GAP_ROWS
+ * and than GAP_FACTOR times the longest gap so far. With seconds given, these decide instead: a row
+ * is that much later than the last value. If values are missing at random, each of K gaps is
+ * reported with probability 6 K! / (K + 3)!, 0.003 in all. A column that rows leave out (instead of
+ * marking it as missing) must have been in half of them. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

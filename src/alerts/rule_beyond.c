@@ -1,16 +1,17 @@
 /* The rule `beyond`: a value beyond all earlier ones of the sensor. The rule `rate`: the same for steps.
  *
- * A value beyond the bound of the tail (records.h) is reported at once. That margin can exceed the range of
- * the sensor, so values a part of the range outside (beyond_share) are gross as well: they are held back, do
- * not count as seen, and are reported when HITS of the last WINDOW were gross.
+ * A value beyond the bound of the tail (records.h) is reported at once. That margin can exceed the
+ * range of the sensor, so values a part of the range outside (beyond_share) are gross as well. They
+ * are held back, do not count as seen, and are reported when HITS of the last WINDOW were gross.
  *
- * A young sensor has not shown all its states, and only the range counts. New states are not reported, but
- * seen: a fall towards zero, a jump of a sensor that rarely changes, jumps of several sensors, or a jump to
- * REST_FACTOR times all earlier values that lasts and moves (the code of an error does not move). What is
- * left is one sensor that jumps alone. A later stop is a notice.
+ * A young sensor has not shown all its states, and only the range counts. New states are not
+ * reported, but count as seen. They are a fall towards zero, a jump of a sensor that rarely
+ * changes, and jumps of several sensors. A jump to REST_FACTOR times all earlier values is one too
+ * if it lasts and moves (the code of an error does not move). What is left is one sensor that jumps
+ * alone. A later stop is a notice.
  *
- * What is reported does not count as seen, so that one fault does not mask the next. It does once it has been
- * reported or held back twice (a stop: once), or has lasted for ROWS_UNTIL_NORMAL rows. */
+ * What is reported does not count as seen, so that one fault does not mask the next. It does once
+ * it was reported or held back twice (a stop: once), or has lasted ROWS_UNTIL_NORMAL rows. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

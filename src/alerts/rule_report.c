@@ -2,9 +2,9 @@
  * (rules_internal.h: text, again). What all lines have in common is here: the stream, several sensors, how
  * long, since when.
  *
- * A limit of the settings may be about a column of all keys, or of the keys that match a pattern; which one
- * holds is decided once for each column of an engine (report_limit), when its columns or the settings have
- * changed. */
+ * A limit of the settings may be about a column of all keys, or of the keys that match a pattern.
+ * Which one holds is decided once for each column of an engine (report_limit), and again when its
+ * columns or the settings have changed. */
 #include "alerts/rule_report.h"
 
 #include <math.h>

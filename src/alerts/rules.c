@@ -2,17 +2,17 @@
  * report, the clock, the archive. The conditions and words of a rule are in its file, rule_NAME.c, which the
  * frame calls through its row (rules_internal.h).
  *
- * A row is first checked without a branch a column (linalg/kernels.h: columns_pass). It is almost always
- * within all bounds, and the same call then adds it to what was seen. Otherwise rules_assess_all goes through
- * the columns one by one, lets the rules open alerts, and removes from a copy of the row what must not count
- * as seen.
+ * A row is first checked without a branch a column (linalg/kernels.h: columns_pass). It is almost
+ * always within all bounds, and the same call then adds it to what was seen. Otherwise
+ * rules_assess_all assesses the columns one by one and lets the rules open alerts. It also removes
+ * from a copy of the row what must not count as seen.
  *
  * What is reported is a member: a sensor under a rule. Members of a rule that opened together share an alert.
  * The list of members is short, and only they are assessed again in each row (rules_watch).
  *
- * Invariants: open_rules[j] has bit `rule` if and only if there is exactly one member (rule, j); an alert
- * that is not about to be reported as closed has members; a value beyond its bound never enters the records
- * while its sensor is reported. */
+ * Invariants: open_rules[j] has bit `rule` if and only if there is exactly one member (rule, j). An
+ * alert that is not about to be reported as closed has members. A value beyond its bound never
+ * enters the records while its sensor is reported. */
 #include "alerts/rules_internal.h"
 
 #include <math.h>
@@ -257,9 +257,9 @@ static void rules_join(struct svi_rules *r, struct svi_rules_alert *a) {
     rules_update(r, a);
 }
 
-/* Iterator over the open alerts that have members, in the order of their first members: few members are open
- * at a time, but there is a place for each alert of each rule. *seen: 0 before the first call; NULL at the
- * end. */
+/* Iterator over the open alerts that have members, in the order of their first members. It walks
+ * the members, because few are open at a time but each alert of each rule has a place. *seen: 0
+ * before the first call. Returns NULL at the end. */
 static struct svi_rules_alert *rules_next_open(const struct svi_rules *r, int *member, uint64_t *seen) {
     _Static_assert(ALERTS <= 64, "an alert has a bit");
     while (*member < r->open_count) {
@@ -620,10 +620,10 @@ static void rules_pass_over(struct svi_rules *r, const double *x, int d) {
     }
 }
 
-/* True: nothing is beyond a bound, and the row has been added to what was seen. So it is with nearly every
- * row. While something is reported or held back, the stricter condition applies that no value is above its
- * record (`most`, not `check`): rules_assess then has nothing to do in any column, and a value above the
- * record of a reported sensor stays out. */
+/* True: nothing is beyond a bound, and the row has been added to what was seen. Nearly every row
+ * passes. While something is reported or held back, a stricter condition applies: no value may be
+ * above its record (`most`, not `check`). Then no column has any work for rules_assess, and a value
+ * above the record of a reported sensor stays out. */
 static bool rules_passes(struct svi_rules *r, const double *x, int d, double time) {
     for (int rule = 0; r->holding > 0 && rule < SVI_RULES; rule++)
         if (svi_rule_kinds[rule]->follow)

@@ -54,9 +54,9 @@ struct svi_rule_kind {
     /* * The row was the last of a block; records and clock still have that block. */
     void (*block)(struct svi_rules *r);
 
-    /* How bad a row is for a member: > 0, or 0 if it is well, or NaN if the row has no evidence. *value: the
-     * value of the column (0 for the stream) on entry, what is reported on return. NULL: every row
-     * is well. */
+    /* How bad a row is for a member: > 0 if it is bad, 0 if it is well, NaN if it has no evidence.
+     * `value` is the value of the column (0 for the stream) on entry, and what is reported on
+     * return. NULL: every row is well. */
     double (*badness)(const struct svi_rules *r, const struct svi_rules_member *m, double *value);
     /* The first well row after a bad one. */
     void (*recovers)(struct svi_rules *r, struct svi_rules_member *m);

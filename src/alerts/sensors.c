@@ -361,10 +361,9 @@ static void sensors_spread(float *restrict mean, const float *restrict now, floa
     }
 }
 
-/* Cumulative sums of the residuals of one sign, less an allowance a row, as long as they stay above 0 (Page
- * 1954), and the rows of each: where the sum last left 0 is the likeliest begin of a change that continues
- * now.
- */
+/* Cumulative sums of the residuals of one sign, less an allowance a row, as long as they stay above
+ * 0 (Page 1954). The rows of each sum are counted too: where the sum last left 0, a change that
+ * continues now most likely began. */
 SVI_WIDE
 static void sensors_accumulate(float *restrict sum, const float *restrict now, float sign, int d) {
     float *restrict rows = sum + d;

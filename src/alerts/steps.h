@@ -1,9 +1,9 @@
 /* steps.h: how far each sensor has moved away from its own last rows, as a control chart sees it.
  *
- * Of each sensor an exponentially weighted mean and deviation of the last 50 and 200 rows are kept. The
- * distance of a row is that of its value from the mean, in deviations; what counts is the distance that three
- * of the last five rows reach (a runs rule, as in Western Electric 1956): one wild reading is not enough, and
- * one normal reading hides nothing.
+ * Of each sensor an exponentially weighted mean and deviation of the last 50 and 200 rows are kept.
+ * The distance of a row is that of its value from the mean, in deviations. What counts is the
+ * distance that three of the last five rows reach (a runs rule, as in Western Electric 1956). One
+ * wild reading is thus not enough, and one normal reading hides nothing.
  *
  * A squared distance counts as 25 times the mean square at most in the deviation, so that a fault does
  * not pass for noise. The deviation is at least a hundredth of the range of the sensor's values, because a
