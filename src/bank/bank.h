@@ -1,41 +1,46 @@
 /* bank.h: a learner without settings (`method auto`): an ensemble of many cheap learners, the members,
  * combined by exact stacking.
  *
- * The host is the svs_learner of the stream: it owns ids, classes, features and the samples that wait for
- * a label, and is itself the first member (window SVI_AUTO_WINDOW). The bank owns the others:
+ * The host is the svs_learner of the stream. It owns ids, classes, features and the samples that
+ * wait for a label, and is itself the first member (window SVI_AUTO_WINDOW). The bank owns the
+ * others:
  *
- *  - windows.c: ALSVM over windows of 50, 200, 1000 and all samples, exact on what they hold; FALSVM over
- *    all; for a regression also ALSVM over all samples with forgetting;
- *  - member_block.c: first-order models (passive-aggressive, AdaGrad; NLMS for a regression) on the row,
- *    on its products, and on random Fourier features;
- *  - member_fourier_exact.c: least squares on Fourier features and the row, over all samples;
- *  - member_nearest.c: the nearest of the last 200, 1000 and 5000 rows;
- *  - member_last.c: for a regression, the last target;
- *  - member_trees.c: boosted trees fitted to the last 5000 rows, and to all kept, refitted on a worker;
+ *  - windows.c: ALSVM over windows of 50, 200, 1000 and all samples, exact on what they hold.
+ *    FALSVM over all. For a regression also ALSVM over all samples with forgetting.
+ *  - member_block.c: first-order models (passive-aggressive, AdaGrad; NLMS for a regression) on the
+ *    row, on its products, and on random Fourier features.
+ *  - member_fourier_exact.c: least squares on Fourier features and the row, over all samples.
+ *  - member_nearest.c: the nearest of the last 200, 1000 and 5000 rows.
+ *  - member_last.c: for a regression, the last target.
+ *  - member_trees.c: boosted trees fitted to the last 5000 rows, and to all kept, refitted on a
+ *    worker.
  *  - member_gaussian.c: for classes, a normal density for each class.
  *
- * Layers combine the members' scores of a row into one score a class. The first has four experts:
- * stacks (stack.h) with windows of all, 1000 and 200 samples, and a vote of the members, weighted by their
- * mistakes (for a regression, the member with the lowest recent loss). The second is a share over these
- * four (share.h), by the probability that each gave to the true class (for a regression, by its squared
- * error). For classes a third layer follows (mixture.h): that answer, two logistic stacks on the members'
- * scores and two base rates are experts, shared by their log loss. Scores of the bank are half the log odds
- * of the second of two classes, log probabilities of three or more, or the value of a regression.
+ * Layers combine the members' scores of a row into one score a class. The first has four experts.
+ * Three are stacks (stack.h) with windows of all, 1000 and 200 samples. The fourth is a vote of the
+ * members, weighted by their mistakes (for a regression, the member with the lowest recent loss).
+ * The second is a share over these four (share.h), by the probability that each gave to the true
+ * class (for a regression, by its squared error). For classes a third layer follows (mixture.h).
+ * Its experts are that answer, two logistic stacks on the members' scores and two base rates,
+ * shared by their log loss. Scores of the bank are half the log odds of the second of two classes,
+ * log probabilities of three or more, or the value of a regression.
  *
- * Which members run depends on the number of features, on the classes known when features were added, and
- * on the budget, by the fixed costs of members.c and never by measured time. Results depend on the calls
- * alone, bit for bit on one instruction set.
+ * Which members run depends on the number of features, on the classes known when features were
+ * added, and on the budget. The budget counts the fixed costs of members.c, never measured time.
+ * Results depend on the calls alone, bit for bit on one instruction set.
  *
  * SHAPES. A row has d raw values, finite and at most 1e100 in size. Scores are `rows` doubles: one for up
  * to two classes and for a regression, else one a class, in the order in which the host met the classes.
  *
- * LIFETIMES. A bank copies its options, class weights included; host, samples and rows are used during the
- * call only. What it returns belongs to the bank: scores are valid until the next call that may change it,
- * learners until it is freed, loaded or grown. One object, one thread at a time.
+ * LIFETIMES. A bank copies its options, class weights included. Host, samples and rows are used
+ * during the call only. What it returns belongs to the bank. Scores are valid until the next call
+ * that may change it, learners until it is freed, loaded or grown. One object, one thread at a
+ * time.
  *
- * MEMORY AND ERRORS. A bank takes svi_bank_memory bytes at most. A step allocates only where a ring grows,
- * or where features or classes are added. After SVS_NO_MEMORY the bank remains usable and catches up
- * later. Breaking a rule of this page is a mistake of the caller and is not checked. `err` may be NULL. */
+ * MEMORY AND ERRORS. A bank takes svi_bank_memory bytes at most. A step allocates only where a ring
+ * grows, or where features or classes are added. After SVS_NO_MEMORY the bank remains usable, and
+ * catches up later. Breaking a rule of this page is a mistake of the caller and is not checked.
+ * `err` may be NULL. */
 #ifndef SVI_BANK_H
 #define SVI_BANK_H
 
@@ -121,9 +126,9 @@ struct svi_tree_waits svi_bank_tree_waits(const svi_bank *b);
 /* For tests: each fit of boosted trees takes at least so long from now on. */
 void svi_bank_delay_fits(svi_bank *b, int microseconds);
 
-/* For tests. NULL when each part has the host's features and classes, holds no sample that the host has
- * removed, and differs by at most `error` from a fresh solve on what it holds (INFINITY: not checked);
- * else a text that names the violation. */
+/* For tests. Returns NULL or a text that names the violation. Each part must have the host's
+ * features and classes, and hold no sample that the host has removed. It must differ by at most
+ * `error` from a fresh solve on what it holds (INFINITY: not checked). */
 const char *svi_bank_check(svi_bank *b, const svs_learner *host, double error);
 
 /* Saves or loads the state. Load into a bank from svi_bank_new with the same options, after the host's

@@ -50,10 +50,10 @@ static void bank_score_members(svi_bank *b, const double *x, const double *host)
     b->c.x = NULL;
 }
 
-/* The members' scores as inputs of the stacks: bounded, so that one wild member cannot ruin P; for a
- * regression in deviations from the mean target; 0 for a member that does not run, which then adds nothing
- * to a stack's score. Values of a regression are cut at twice the largest target before that: far outside
- * they carry no information. */
+/* The members' scores as inputs of the stacks. They are bounded, so that one wild member cannot
+ * ruin P. For a regression they are in deviations from the mean target. A member that does not run
+ * has 0, which adds nothing to a stack's score. Before that, values of a regression are cut at
+ * twice the largest target, because they carry no information far outside. */
 static void bank_prepare_inputs(svi_bank *b) {
     double *input = b->inputs, *raw = b->raw;
     for (int r = 0; r < b->c.rows; r++)

@@ -3,36 +3,38 @@
  * their norm.
  *
  * phi:
- *  - raw: z;
- *  - products: z and all z_i z_j, i <= j, for d <= SVI_PRODUCTS_MAX: d (d + 3) / 2 values, standardised
- *    again by running moments of the rows learned and clipped at +-5 (beyond 2^20 rows the moments fade
- *    with memory 2^20, the most that single precision resolves);
- *  - Fourier: SVI_FOURIER_COUNT cosines cos(w'z + b), w normal with deviation 2 / m, m the median distance
- *    among the first SVI_FOURIER_ROWS rows learned, b uniform (Rahimi, Recht 2007). Until m is known the
- *    block scores 0 and only collects rows. The draws of a column depend on seed and column alone.
+ *  - raw: z.
+ *  - products: z and all z_i z_j, i <= j, for d <= SVI_PRODUCTS_MAX, d (d + 3) / 2 values. Running
+ *    moments of the rows learned standardise them again, and they are clipped at +-5. Beyond 2^20
+ *    rows the moments fade with memory 2^20, the most that single precision resolves.
+ *  - Fourier: SVI_FOURIER_COUNT cosines cos(w'z + b) (Rahimi, Recht 2007). w is normal with
+ *    deviation 2 / m, where m is the median distance among the first SVI_FOURIER_ROWS rows learned.
+ *    b is uniform. Until m is known the block scores 0 and only collects rows. The draws of a
+ *    column depend on seed and column alone.
  *
- * Steps of one model with score s = w'f; c is the sample's weight, 1 by default:
- *  - PA-I (Crammer et al., JMLR 7, 2006): t = min(C, max(0, 1 - y s) / |f|^2), w += y min(c t, loss /
- *    |f|^2) f, so that no weight carries a step beyond its aim; with three or more classes the right class
- *    and the strongest wrong one move apart by a loss of max(0, 1 - s_right + s_wrong), |f|^2 counting
- *    twice;
- *  - AdaGrad (Duchi, Hazan, Singer, JMLR 12, 2011) on the logistic loss, one class against the rest: g =
- *    -c y / (1 + exp(y s)) f, c at most 1e6; a model whose probability 1 / (1 + exp(y s)) of an error is
- *    below .001 takes no step;
+ * Steps of one model with score s = w'f, where c is the sample's weight (1 by default):
+ *  - PA-I (Crammer et al., JMLR 7, 2006): t = min(C, max(0, 1 - y s) / |f|^2), w += y min(c t, loss
+ *    / |f|^2) f, so that no weight carries a step beyond its aim. With three or more classes the
+ *    right class and the strongest wrong one move apart. Their loss is max(0, 1 - s_right +
+ *    s_wrong), and |f|^2 counts twice.
+ *  - AdaGrad (Duchi, Hazan, Singer, JMLR 12, 2011) on the logistic loss, one class against the
+ *    rest: g = -c y / (1 + exp(y s)) f, c at most 1e6. A model whose probability 1 / (1 + exp(y s))
+ *    of an error is below .001 takes no step.
  *  - NLMS: w += min(1, mu c) (t - s) / |f|^2 f, for regression, on targets minus their running mean and
  *    divided by a power of two near their running deviation.
- * Up to two classes are one model, whose score is for the second class; more are one model a class. When
- * the third class is added, the first two inherit what the one model had learned.
+ * Up to two classes are one model, whose score is for the second class. More classes have one model
+ * each. When the third class is added, the first two inherit what the one model had learned.
  *
  * Cost of a step, d = 8 and d = 54, two classes, AVX-512: raw with three heads 0.07 and 0.09 us, products
  * with one 0.09 and 1.0, Fourier with three 0.4 and 1.3; tests/bench/bench_block.c.
  *
- * One step is score, then learn: learn uses the features and scores of the last score, whatever is called
- * between, svi_block_renew excepted. Neither allocates. All numbers stay finite: a PA step adds at most 1
- * to |w|^2 (by t <= loss / |f|^2), an NLMS step at most the square of the target in its scale, 2
- * sqrt(rows), and an AdaGrad step is at most eta in each weight, which no longer changes a float 2^25
- * times as large; its sums likewise. The same calls give the same bits, and a block that grew gives the
- * bits of one whose new features had been 0 from the beginning. */
+ * One step is score, then learn. Learn uses the features and scores of the last score, whatever is
+ * called between, svi_block_renew excepted. Neither allocates. All numbers stay finite. A PA step
+ * adds at most 1 to |w|^2 (by t <= loss / |f|^2). An NLMS step adds at most the square of the
+ * target in its scale, 2 sqrt(rows). An AdaGrad step is at most eta in each weight, which no longer
+ * changes a float 2^25 times as large. The sums of AdaGrad are bounded in the same way. The same
+ * calls give the same bits, and a block that grew gives the bits of one whose new features had been
+ * 0 from the beginning. */
 #ifndef SVI_BLOCK_H
 #define SVI_BLOCK_H
 

@@ -1,18 +1,18 @@
 /* Least squares on Fourier features, with the solution spread over samples.
  *
- * G + nu I = L L' is factored row by row, at least MIN_ROWS rows with each sample learned after the one
- * that started it; then the right-hand sides, copied at the start, are solved; w changes with the last of
- * these steps, at a sample number that follows from the shape (ridge_steps). G must not change meanwhile:
- * new samples wait in the block of learner/gram.h, and the static assertion below guarantees that the
- * solution is done before the block is full and is flushed into G. Therefore an archive holds only the
- * right-hand sides and the samples since the start: the rows of L follow from G by the same steps, to the
- * last bit.
+ * G + nu I = L L' is factored row by row. Each sample learned after the one that started it factors
+ * at least MIN_ROWS rows. Then the right-hand sides, copied at the start, are solved. w changes
+ * with the last of these steps, at a sample number that follows from the shape (ridge_steps). G
+ * must not change meanwhile, so new samples wait in the block of learner/gram.h. The static
+ * assertion below guarantees that the solution is done before the block is full and is flushed into
+ * G. Therefore an archive holds only the right-hand sides and the samples since the start. The rows
+ * of L follow from G by the same steps, to the last bit.
  *
- * A helper gets a full block, and all steps of a solution that starts with it, as one task; the result is
- * adopted at the same sample number. It is the same sums in the same order, so the bits do not depend on
- * the thread that does it; and an archive, which joins the task first, does not show it.
+ * A helper gets a full block, and all steps of a solution that starts with it, as one task. The
+ * result is adopted at the same sample number. The sums and their order are the same, so the bits
+ * do not depend on the thread. An archive joins the task first and therefore does not show it.
  *
- * Read in order: arrays, solving (ridge_step), the task, features and classes, samples, the archive. */
+ * Order: arrays, solving (ridge_step), the task, features and classes, samples, the archive. */
 #include "bank/fourier_ridge.h"
 
 #include <string.h>

@@ -1,19 +1,20 @@
-/* fourier_ridge.h: least squares on many features over all samples, solved at fixed sample numbers: a
- * member of the bank where a rank-1 step for every sample would cost too much, and where a model that is
- * some samples old is as good.
+/* fourier_ridge.h: least squares on many features over all samples, solved at fixed sample numbers.
+ * It is a member of the bank where a rank-1 step for every sample would cost too much. There a
+ * model that is some samples old is as good.
  *
  *     w_k = argmin sum_i c_i (t_ik - w'f_i)^2 + nu |w|^2,   f = (1, phi),   nu = 1/2,
  *
  * over the first n samples, n = 16, 32, ..., then every SVI_FOURIER_RIDGE_EVERY and
- * SVI_FOURIER_RIDGE_SELDOM. No sample waits for a whole solution: each later one computes some rows of it,
- * and w changes when all are done, within SVI_GRAM_BLOCK samples. G = sum c f f' and the right-hand sides
- * only grow (learner/gram.h), except for samples that are taken back: then it is solved again at once. A
- * solution in progress is finished at once when features or classes are added or a feature is forgotten.
- * Targets are +1 for the sample's class and -1 for the others, or the value of a regression.
+ * SVI_FOURIER_RIDGE_SELDOM. No sample waits for a whole solution. Each later one computes some rows
+ * of it, and w changes when all are done, within SVI_GRAM_BLOCK samples. G = sum c f f' and the
+ * right-hand sides only grow (learner/gram.h), except for samples that are taken back. After these
+ * the system is solved again at once. A solution in progress is finished at once when features or
+ * classes are added or a feature is forgotten. Targets are +1 for the sample's class and -1 for the
+ * others, or the value of a regression.
  *
- * With a helper (svi_fourier_ridge_learn) its thread adds the samples to G and solves, with the same bits:
- * what it does is waited for when the next block of samples is full, when w changes, and before anything
- * else touches G. Deterministic. One object, one thread at a time. */
+ * With a helper (svi_fourier_ridge_learn) its thread adds the samples to G and solves, with the
+ * same bits. The caller waits for it when the next block of samples is full, when w changes, and
+ * before anything else touches G. Deterministic. One object, one thread at a time. */
 #ifndef SVI_FOURIER_RIDGE_H
 #define SVI_FOURIER_RIDGE_H
 

@@ -1,10 +1,15 @@
 /* key_stack.h: the small ensemble of one stream key among many (`method auto` with `key.shared`).
  *
- * Members: the key's own learner, which begins with the prior of all keys; a learner of all of its samples;
- * how often each class occurs (a regression: the mean target); the last label; and what the bank of all keys
- * says of the row. A stack combines them: a logistic model with one weight a member, shared by the classes
- * (a regression: least squares), by online Newton steps. Its weights are those with which keys begin
- * (struct svi_stack_start), which the first rows of all keys teach, and a difference of the key's own.
+ * Members:
+ *  - the key's own learner, which begins with the prior of all keys;
+ *  - a learner of all of its samples;
+ *  - how often each class occurs (a regression: the mean target);
+ *  - the last label;
+ *  - the score of the row by the bank of all keys.
+ * A stack combines them by online Newton steps. It is a logistic model with one weight a member,
+ * shared by the classes (a regression: least squares). Its weights are those with which keys begin
+ * (struct svi_stack_start) and a difference of the key's own. The first rows of all keys teach the
+ * former.
  *
  * SHAPES. Scores of classes are logits of K classes, at least two; of a regression one value. What
  * svi_key_stack returns has the shape of svs_step.scores: half the log odds, log probabilities, or a value.

@@ -1,14 +1,15 @@
 /* mixture.h: the last layer of a classifier's bank: a mixture of probabilities by log loss.
  *
- * Its experts are the combination of the bank (a vote and three stacks of least squares, as probabilities);
- * two logistic stacks (logistic_stack.h) on the members' scores; and two base rates, the shares of the
- * classes over all samples and over the last ones. They are mixed by fixed share (share.h) with the log loss.
- * A base rate as an expert bounds the log loss where the members know nothing, as with a rare class; the
- * logistic stacks start from the base rate and learn what departs from it.
+ * The first expert is the combination of the bank (a vote and three stacks of least squares, as
+ * probabilities). Two logistic stacks (logistic_stack.h) on the members' scores follow. Two base
+ * rates are the last: the shares of the classes over all samples and over the last ones. They are
+ * mixed by fixed share (share.h) with the log loss. A base rate as an expert bounds the log loss
+ * where the members know nothing, as with a rare class. The logistic stacks start from the base
+ * rate and learn what departs from it.
  *
- * WEIGHTS. A sample of weight c counts c / (running mean of c, weighted by c) in all of this: a factor common
- * to all weights cancels, and a rare heavy sample counts about once. With weights the probabilities are those
- * of the weighted classes.
+ * WEIGHTS. A sample of weight c counts c / (running mean of c, weighted by c) in all of this. A
+ * factor common to all weights thus cancels, and a rare heavy sample counts about once. With
+ * weights the probabilities are those of the weighted classes.
  *
  * Deterministic; nothing is allocated after _new. One object, one thread at a time. */
 #ifndef SVI_MIXTURE_H

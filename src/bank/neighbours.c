@@ -362,9 +362,9 @@ static void neighbours_sweep(const struct svi_neighbours *n, const struct svi_ne
     }
 }
 
-/* A start bound: a sum that k of the rows with numbers in [low, high) do not exceed, from blocks wholly
- * inside the range; a block at the ring's oldest end counts as inside, because hidden rows have the
- * largest sum. */
+/* A start bound: a sum that k of the rows with numbers in [low, high) do not exceed. It uses only
+ * blocks wholly inside the range. A block at the ring's oldest end counts as inside, because hidden
+ * rows have the largest sum. */
 static double neighbours_start(const struct svi_neighbours *n, const struct svi_nearest_scan *scan, int k,
                                int64_t low, int64_t high) {
     const int64_t oldest = low == n->oldest ? low / ROWS : (low + ROWS - 1) / ROWS,

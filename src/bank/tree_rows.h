@@ -1,13 +1,14 @@
 /* tree_rows.h: the last labelled rows, from which the boosted trees of a bank are fitted.
  *
- * A ring of rows of d floats, each with its label, target, weight and the number that the host gave it. A
- * value is stored less the origin of its column, the first value that the column had: so a time stamp keeps
- * its digits in single precision. Values are cut at the largest float.
+ * A ring of rows of d floats, each with its label, target, weight and the number that the host gave
+ * it. A value is stored less the origin of its column, the first value that the column had. A time
+ * stamp thus keeps its digits in single precision. Values are cut at the largest float.
  *
- * Rows have places that rise by one from 0; row i lies at i modulo the capacity, which is larger than the
- * rows of a fit: a fit on another thread reads its rows in place while further ones are pushed, up to
- * svi_tree_rows_slack. Only the pushed row is written, and the `live` flags, of which a fit takes a copy.
- * Functions that are marked "no fit" change rows that a fit may read. */
+ * Rows have places that rise by one from 0, and row i lies at i modulo the capacity. The capacity
+ * is larger than the rows of a fit. A fit on another thread can therefore read its rows in place
+ * while further ones are pushed, up to svi_tree_rows_slack. Only the pushed row and the `live`
+ * flags are written, and a fit takes a copy of the flags. Functions that are marked "no fit" change
+ * rows that a fit may read. */
 #ifndef SVI_TREE_ROWS_H
 #define SVI_TREE_ROWS_H
 

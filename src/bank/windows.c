@@ -1,9 +1,9 @@
 /* Learners of the same stream as the host, each with its own window.
  *
- * They get what the host got, in its order. Classes and features keep the host's indices even where a
- * member could not take a sample, because it was too large for the member's window or because memory ran
- * out: windows_catch_up adds what such a member lacks before it learns again. A skipped sample costs a
- * member one sample; a skipped class would shift all later indices.
+ * They get what the host got, in its order. Classes and features keep the host's indices even where
+ * a member could not take a sample. The sample may be too large for the member's window, or memory
+ * may run out. windows_catch_up adds what such a member lacks before it learns again. A skipped
+ * sample costs a member one sample, but a skipped class would shift all later indices.
  *
  * Read windows_learn first, then windows_catch_up; the rest are single loops over the members. */
 #include "bank/windows.h"
@@ -110,9 +110,9 @@ static svs_code windows_catch_up(svs_learner *l, const svs_learner *host, int co
 static svs_code windows_learn_one(svs_learner *l, const svs_learner *host, const svs_sample *s, double time,
                                   svs_step *step, svs_error *err) {
     const int count = svs_learner_class_count(host);
-    /* If the sample is of the host's newest class, the step itself adds it (as it did at the host); before
-     * it only the classes before that one are caught up with, after it all, in case the step refused the
-     * sample. */
+    /* If the sample is of the host's newest class, the step itself adds that class, as it did at
+     * the host. So only the classes before it are caught up with before the step. All are caught up
+     * with after it, in case the step refused the sample. */
     const bool newest = count > 0 && svs_value_equal(svs_learner_class(host, count - 1), s->y);
     *step = (svs_step){0};
     if (windows_catch_up(l, host, newest ? count - 1 : count, err) != SVS_OK ||
