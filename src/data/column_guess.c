@@ -1,14 +1,15 @@
 /* The use of each column, guessed from the first rows.
  *
- * The first rows leave counts in each column: how many values are numbers, words or times; how often a number
- * rose, and by exactly one; and a hash of every value, which gives the number of different ones. Of the
- * values themselves only a few examples are kept.
+ * The first rows leave counts in each column. They are how many values are numbers, words or times,
+ * and how often a number rose, and by exactly one. A hash of every value gives the number of
+ * different ones. Of the values themselves only a few examples are kept.
  *
- * Decisions go from certain to uncertain: the settings, what the stream already knows, the label (one column,
- * by its name and its values), the time, the id, the label by its position if no name decided, then all
- * others by what they hold. Each step only takes columns that are still open (SVI_USE_OPEN), so a later one
- * never overrules an earlier one. Where a mistake would lose data the guess is careful: a column of one value
- * is used unless the whole file was seen.
+ * Decisions go from certain to uncertain. First are the settings, what the stream already knows,
+ * and the label (one column, by its name and its values). Time and id follow, then the label by its
+ * position if no name decided. All others are decided by what they hold. Each step only takes
+ * columns that are still open (SVI_USE_OPEN), so a later one never overrules an earlier one. Where
+ * a mistake would lose data the guess is careful. For example, a column of one value is used unless
+ * the whole file was seen.
  *
  * Order: values, what a column holds, the settings, the label by its name, time and id, the label by its
  * position, all others, the line for people. */
@@ -632,9 +633,10 @@ static bool is_coordinate(const svi_guess *g, const struct guessed *c) {
     return false;
 }
 
-/* The rank of the column as a label; 0: it cannot be one. A column of one value may be the beginning of a
- * sorted file, or of one in which the other class is rare: it keeps its rank where the name is plain or the
- * rows are few, else it ranks after all others, and not at all once the whole file was seen. */
+/* The rank of the column as a label; 0: it cannot be one. A column of one value may be the
+ * beginning of a sorted file, or of one in which the other class is rare. It keeps its rank where
+ * the name is plain or the rows are few. Otherwise it ranks after all others, and it has no rank
+ * once the whole file was seen. */
 static int rank_label(const svi_guess *g, const struct guessed *c) {
     const int rank = svi_label_rank(c->name);
     if (!is_free(c) || rank == 0 || holds_times(c) || is_coordinate(g, c))
@@ -653,9 +655,9 @@ static int rank_label(const svi_guess *g, const struct guessed *c) {
 static int guess_find_place(const svi_guess *g);
 static bool has_two_values(const svi_guess *g, const struct guessed *c);
 
-/* Does column i contest the best rank? It does by standing in the label's position with two values, by the
- * name of an outcome next to a class (which may be the class of a ticket), or by two values and a name that
- * asks for yes or no next to a weak name. */
+/* Does column i contest the best rank? A column in the label's position with two values does. So
+ * does one with the name of an outcome next to a class (which may be the class of a ticket). Next
+ * to a weak name, a column with two values and a name that asks for yes or no does too. */
 static bool guess_opposes(const svi_guess *g, int i, int place, int rank) {
     const struct guessed *c = &g->columns[i];
     if (rank_label(g, c) == rank || !is_free(c))

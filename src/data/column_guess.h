@@ -4,20 +4,25 @@
  * Names and values of the first rows go in; svi_guess_decide then gives each column its use and writes one
  * line for people. What is guessed:
  *
- *  - the LABEL by its name (label, class, target, y, outcome; then ..._class; then failure, churn and the
- *    like; then status, result and the like) and few different values, or numbers that call for a regression;
- *    only when one column is clearly the best. Where no name decides and the option `placed` allows it: the
- *    last column, else the first one, if it has exactly two words or integers in 20 rows or more (words in
- *    the first column only without names); without names also words of a few classes in the last one
- *  - the TIME: ISO 8601 text; other dates, whose order of day and month all sampled values decide together;
- *    or numbers of the size of times since 1970 that mostly rise in a column with the name of a time; in CSV
- *    also a date and a time of day in two columns; further such columns are not used
- *  - the ID: a name like id, uuid or order_id, and every value different
- *  - a NUMBER: all values but a few are numbers; in CSV also with decimal commas, with marks between
- *    thousands, and with a unit that all share
- *  - a WORD (a category): words, numbers with leading zeros, numbers that name things (machine_id)
- *  - not used: row numbers, text whose values nearly all differ, empty columns, and, where the whole file was
- *    seen, a column of one value */
+ *  - the LABEL by its name and few different values, or numbers that call for a regression. The
+ *    names are, in this order: label, class, target, y, outcome; ..._class; failure, churn and the
+ *    like; status, result and the like. A name decides only when one column is clearly the best.
+ *
+ *    Where no name decides and the option `placed` allows it, the position does. That is the last
+ *    column, else the first one, if it has exactly two words or integers in 20 rows or more. Words
+ *    in the first column count only without names. Without names, words of a few classes in the
+ *    last column count too.
+ *
+ *  - the TIME: ISO 8601 text, or other dates if all sampled values together decide the order of day
+ *    and month. Numbers count if they have the size of times since 1970, mostly rise, and stand in
+ *    a column with the name of a time. In CSV also a date and a time of day in two columns. Further
+ *    columns of this kind are not used.
+ *  - the ID: a name like id, uuid or order_id, and every value different.
+ *  - a NUMBER: all values but a few are numbers. In CSV also with decimal commas, with marks
+ *    between thousands, and with a unit that all share.
+ *  - a WORD (a category): words, numbers with leading zeros, numbers that name things (machine_id).
+ *  - not used: row numbers, text whose values nearly all differ, empty columns, and, where the
+ *    whole file was seen, a column of one value. */
 #ifndef SVI_COLUMN_GUESS_H
 #define SVI_COLUMN_GUESS_H
 

@@ -12,10 +12,10 @@
  * the column does not exist. */
 bool svi_feature_names_is(const svs_features *f, int column, const char *name, size_t length);
 
-/* Renames a column in two steps, of which only the first can fail. svi_feature_names_new_name makes the block
- * of the name (NULL: SVS_BAD_COLUMN, the name is malformed or in use; SVS_NO_MEMORY).
- * svi_feature_names_rename puts it in place and returns the block of the former name. A block that the
- * registry does not hold belongs to the caller (svi_free). */
+/* Renames a column in two steps, of which only the first can fail. svi_feature_names_new_name makes
+ * the block of the name. NULL: SVS_BAD_COLUMN (the name is malformed or in use) or SVS_NO_MEMORY.
+ * Then svi_feature_names_rename puts it in place and returns the block of the former name. A block
+ * that the registry does not hold belongs to the caller (svi_free). */
 char *svi_feature_names_new_name(const svs_features *f, const char *name, size_t length, svs_error *err);
 char *svi_feature_names_rename(svs_features *f, int column, char *name);
 

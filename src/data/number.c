@@ -81,10 +81,10 @@ static const char *take_exponent(const char *at, int *exponent) {
     return p;
 }
 
-/* w 10^e, rounded once, for 0 < w < 10^19 and |e| <= 27. w 10^e = w 5^e 2^e, and the power of two only moves
- * the exponent. Of the 128-bit product w 5^e, or of the quotient w / 5^-e, the upper 64 bits are kept, with
- * the lowest one set when anything below was lost (a sticky bit): then rounding 64 bits to 53 decides as the
- * whole number would. */
+/* w 10^e, rounded once, for 0 < w < 10^19 and |e| <= 27. w 10^e = w 5^e 2^e, and the power of two
+ * only moves the exponent. The upper 64 bits of the 128-bit product w 5^e, or of the quotient w /
+ * 5^-e, are kept. The lowest one is set when anything below was lost (a sticky bit). Rounding 64
+ * bits to 53 then decides as the whole number would. */
 static double scale_wide(uint64_t w, int e) {
     int zeros = __builtin_clzll(w), shift;
     uint64_t top;

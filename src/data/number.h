@@ -1,12 +1,13 @@
 /* number.h: decimal text -> double and int64, fast and exact.
  *
- * The text is read from a line buffer without a length. It must be followed by a byte that cannot be part of
- * a number (a separator, a line end, NUL), and SVI_NUMBER_PAD bytes after that one must be readable, because
- * digits are loaded eight at a time.
+ * The text is read from a line buffer without a length. A byte that cannot be part of a number must
+ * follow it (a separator, a line end, NUL). SVI_NUMBER_PAD bytes after that one must be readable,
+ * because digits are loaded eight at a time.
  *
- * w 10^e is one rounding of exact operands when w <= 2^53 and |e| <= 22 (Clinger 1990), and one rounding of a
- * 128-bit product or quotient when w < 10^19 and |e| <= 27, because 5^27 < 2^63; strtod of the C locale does
- * the rest. The result equals strtod's bit for bit. The rounding mode must be to nearest, the default. */
+ * w 10^e is one rounding of exact operands when w <= 2^53 and |e| <= 22 (Clinger 1990). It is one
+ * rounding of a 128-bit product or quotient when w < 10^19 and |e| <= 27, because 5^27 < 2^63. For
+ * all other numbers strtod of the C locale is called. The result equals strtod's bit for bit. The
+ * rounding mode must be to nearest, the default. */
 #ifndef SVI_NUMBER_H
 #define SVI_NUMBER_H
 

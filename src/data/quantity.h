@@ -2,11 +2,12 @@
  *
  *     1,234.50   $1,234.50   -$5   4.604,35 €   33,4 %   23.5 °C   73.1MB   60 km/h
  *
- * Thousands are groups of three digits; the first group has one to three and does not begin with 0. The mark
- * between them is a comma where the decimal mark is a point, and a point where it is a comma. A unit is a
- * sign of money before or after the digits, or, after them, up to SVI_UNIT_MAX bytes of letters, %, ° and
- * other non-ASCII characters, with ^ and / between them and at most one digit at the end (m/s2). Prefixes
- * belong to the unit: 1 MB is not 1000 kB. */
+ * Thousands are groups of three digits; the first group has one to three and does not begin with 0.
+ * The mark between them is a comma where the decimal mark is a point, and a point where it is a
+ * comma. A unit is a sign of money before or after the digits, or a text of up to SVI_UNIT_MAX
+ * bytes after them. Such a text has letters, %, ° and other non-ASCII characters, with ^ and /
+ * between them and at most one digit at the end (m/s2). Prefixes belong to the unit: 1 MB is not
+ * 1000 kB. */
 #ifndef SVI_QUANTITY_H
 #define SVI_QUANTITY_H
 

@@ -3,20 +3,23 @@
  * CSV, flat JSON and VW give cells under the names of their columns (message.h); LIBSVM and arrays of JSON
  * give a vector.
  *
- *  - CSV: the header names the columns, else they are c1, c2, ...; comma, semicolon, tab or bar; RFC 4180
- *    quotes; an empty cell and the words of `missing` are missing. Cells are listed: all columns that are
- *    features, in the order of the header. Lines that repeat the header are skipped.
- *  - JSON lines: an object in the form of the wire ({"x": [...], "y": ...}, with any key of a sample; an
- *    object as x is named), or, when it has neither `x` nor `op`, a flat map of columns. null is missing,
- *    true and false count as 1 and 0, a string is a word.
- *  - LIBSVM: `label index:value ...`, index 1 = column 0, ascending; `#` starts a comment; sparse (dense in a
- *    dense stream). With the option `sparse` x is not set; m->column and m->value are the row. The label is a
- *    number. (A line without a label begins with an index:value pair.)
+ *  - CSV: the header names the columns, else they are c1, c2, and so on. Separators are comma,
+ *    semicolon, tab or bar, and quotes follow RFC 4180. An empty cell and the words of `missing`
+ *    are missing. Cells are listed: all columns that are features, in the order of the header.
+ *    Lines that repeat the header are skipped.
+ *  - JSON lines: an object in the form of the wire ({"x": [...], "y": ...}, with any key of a
+ *    sample; an object as x is named). When it has neither `x` nor `op`, it is a flat map of
+ *    columns. Here null is missing, true and false count as 1 and 0, a string is a word.
+ *  - LIBSVM: `label index:value ...`, ascending, where index 1 is column 0 and `#` starts a
+ *    comment. Rows are sparse (dense in a dense stream). With the option `sparse` x is not set;
+ *    m->column and m->value are the row. The label is a number. (A line without a label begins with
+ *    an index:value pair.)
  *  - VW: `[label] [weight] ['tag]|ns a:1 b machine=press-03 |...` (data/vw.c).
  *
- * The use of the columns of CSV and flat JSON is guessed from the first rows where the options leave it open
- * (data/column_guess.h): at most 1000 rows, 256 KiB, or what arrived before a quarter of a second without
- * input. These rows are then delivered like all others.
+ * The use of the columns of CSV and flat JSON is guessed where the options leave it open
+ * (data/column_guess.h). The guess takes the first rows: at most 1000 rows, 256 KiB, or what
+ * arrived before a quarter of a second without input. These rows are then delivered like all
+ * others.
  *
  * A row with x fits the shape (svi_shape_fits). Blank lines are not rows; CRLF, a byte order mark and a
  * missing last line end are accepted.

@@ -73,9 +73,9 @@ static inline bool svi_shape_mark(struct svi_shape *s, int column) {
 void svi_shape_restore(struct svi_shape *s);
 
 /* Drops columns of a shape without fixed names, in two steps of which only the first can fail.
- * svi_shape_kept_names returns the names of the flagged columns, in their order (NULL: SVS_NO_MEMORY);
- * svi_shape_keep, which takes ownership of them, makes them all columns. With none left the kind is open
- * again. */
+ * First, svi_shape_kept_names returns the names of the flagged columns, in their order (NULL:
+ * SVS_NO_MEMORY). Then svi_shape_keep takes ownership of them and makes them all columns. With none
+ * left the kind is open again. */
 svs_features *svi_shape_kept_names(const struct svi_shape *s, const bool *keep, svs_error *err);
 void svi_shape_keep(struct svi_shape *s, const bool *keep, svs_features *names);
 
