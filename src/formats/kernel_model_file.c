@@ -1,9 +1,10 @@
 /* Kernel models as msgpack. Support vectors are written as CSR, integers as packed doubles.
  *
- * Nothing is trusted when reading: a table of fields is read first into a struct kernel_parts that points
- * into the bytes; lengths are compared with each other before any memory is allocated; offsets and columns
- * must ascend, so that no later loop leaves its array. Names of features and the schema of raw rows exist
- * only if the model was trained on more than numbers; they are copied last. Read svi_kernel_decode first. */
+ * Nothing is trusted when reading. A table of fields is read first into a struct kernel_parts that
+ * points into the bytes. Lengths are compared with each other before any memory is allocated.
+ * Offsets and columns must ascend, so that no later loop leaves its array. Names of features and
+ * the schema of raw rows exist only if the model was trained on more than numbers. They are copied
+ * last. Read svi_kernel_decode first. */
 #include "formats/kernel_model_file.h"
 
 #include <string.h>

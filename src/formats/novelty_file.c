@@ -1,9 +1,9 @@
 /* One-class models as files: writing first, then reading.
  *
- * Nothing in a file is trusted, whatever its checksum: each map is read by a table of its fields
- * (wire/fields.h) into plain parts that point into the bytes; lengths are compared with each other before
- * memory is allocated; and only then is the model built. A failure anywhere frees what exists, so a
- * partial model is never returned.
+ * Nothing in a file is trusted, whatever its checksum. Each map is read by a table of its fields
+ * (wire/fields.h) into plain parts that point into the bytes. Lengths are compared with each other
+ * before memory is allocated. Only then is the model built. A failure anywhere frees what exists,
+ * so a partial model is never returned.
  *
  * Read svi_novelty_file_decode at the end first: scalars, names, coordinates, members, columns. */
 #include "formats/novelty_file.h"

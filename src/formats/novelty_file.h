@@ -1,8 +1,11 @@
-/* novelty_file.h: one-class models as files: a msgpack map {format: "svmstream-novelty", v: 1, ..., crc:
- * N} (checked_file.h) of d, lags, differences, kernel, degree, fosvm, theta, trained, trimmed, features
- * (nil or d names), center and inverse (ext 2, d doubles each; both nil when not scaled), schema (as in a
- * model, only where raw rows are more than numbers), and members: an array of maps of gamma, share, rho,
- * worst, violation, rounds, outside, z (ext 2), support (ext 2: one vector of d values for each z). */
+/* novelty_file.h: one-class models as files: a msgpack map {format: "svmstream-novelty", v: 1, ...,
+ * crc: N} (checked_file.h). Its fields:
+ *  - d, lags, differences, kernel, degree, fosvm, theta, trained, trimmed;
+ *  - features: nil or d names;
+ *  - center, inverse: ext 2, d doubles each; both nil when not scaled;
+ *  - schema: as in a model, only where raw rows are more than numbers;
+ *  - members: an array of maps of gamma, share, rho, worst, violation, rounds, outside, z (ext 2)
+ *    and support (ext 2: one vector of d values for each z). */
 #ifndef SVI_NOVELTY_FILE_H
 #define SVI_NOVELTY_FILE_H
 
