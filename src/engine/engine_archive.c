@@ -1,13 +1,17 @@
 /* The whole state of an engine as sections of a checkpoint, bit for bit.
  *
- * One function for each section both saves and loads it (base/archive.h), so the two cannot diverge; the
- * table `sections` lists them. Those marked `hashed` form the fingerprint of the state, which a replay of the
- * journal must reproduce. Not hashed is what may differ between two runs over the same input: counts of
- * refusals, which may be repeated (`tallies`, `filled`); effects of publish.seconds (`clock`); times at which
- * sensors were last seen (`silence`); and the event that late subscribers get (`last model`).
+ * One function for each section both saves and loads it (base/archive.h), so the two cannot
+ * diverge; the table `sections` lists them. Those marked `hashed` form the fingerprint of the
+ * state, which a replay of the journal must reproduce. What may differ between two runs over the
+ * same input is not hashed:
+ *  - counts of refusals, which may be repeated (`tallies`, `filled`);
+ *  - effects of publish.seconds (`clock`);
+ *  - times at which sensors were last seen (`silence`);
+ *  - the event that late subscribers get (`last model`).
  *
- * A checkpoint has named sections; the state of a key is packed without names, by place in the table, so new
- * sections go to the end. Another section, field or order of them is another layout (store/state_dir.h). */
+ * A checkpoint has named sections. The state of a key is packed without names, by place in the
+ * table, so new sections are added at the end. Another section, field or order of them is another
+ * layout (store/state_dir.h). */
 #include <endian.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,16 +1,19 @@
 /* One cause in one stream (or key) is one alert, whichever detectors and rules find it.
  *
- * A novelty alert and the alerts of rules that name the same feature are one case: they share a number. The
- * first to open is published. Another one that joins is published as an update of it, if it is more severe,
- * if the case has been open for longer than half an hour and alert.group, if it is about a limit that a
- * person has given, or if it is about a sensor without values that was reported as stuck; otherwise it opens
- * in silence. Updates of all of them are updates of the case. The case closes with the last of them, and the
- * closes of the others are not published, but that of a limit as an update. A verdict by the number reaches
- * the novelty alert.
+ * A novelty alert and the alerts of rules that name the same feature are one case: they share a
+ * number. The first to open is published. One that joins it opens in silence, unless there is a
+ * reason to publish it as an update of the case:
+ *  - it is more severe;
+ *  - it opened more than half an hour, and more than alert.group, after the one it joins;
+ *  - it is about a limit that a person has set, and the one it joins is not;
+ *  - it is about a sensor without values that was reported as stuck.
+ * Updates of all of them are updates of the case. The case closes with the last of them. The closes
+ * of the others are not published, except that of a limit, which is an update. A verdict by the
+ * number reaches the novelty alert.
  *
- * All are compared by what they have reported, not by what they hold: on two threads a row may have passed
- * the rules before the novelty of earlier rows is published, but never a report. `alert.group 0` keeps every
- * alert apart. */
+ * All are compared by what they have reported, not by what they hold. On two threads a row may have
+ * passed the rules before the novelty of earlier rows is published, but never a report.
+ * `alert.group 0` keeps every alert apart. */
 #include <math.h>
 #include <string.h>
 

@@ -85,9 +85,9 @@ static svs_code engine_score_once(struct svi_engine *e, const struct svi_message
     return x && scores ? SVS_OK : svi_fail_memory(err, "a sample to score");
 }
 
-/* Lets a new engine take the sample without a label, which adds the columns, what the prior of all keys has
- * for them, and the class that the bank of all keys says; what follows is scored as the first sample of that
- * key would be. */
+/* Lets a new engine take the sample without a label. This adds the columns, what the prior of all
+ * keys has for them, and the class that the bank of all keys predicts. The sample is then scored as
+ * the first one of that key would be. */
 static svs_code engine_score_begin(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     const svs_sample sample = {.x = m->x, .d = m->d, .weight = 1};
     svs_step step;
