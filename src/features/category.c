@@ -1,14 +1,16 @@
 /* The features of a category's values. A value is found by the name of its feature, `column=word`, cut where
  * that would be too long; no other index of words is kept.
  *
- * A new value gets a feature in this order: the column's own one, from the time when all its values were
- * missing (svi_category_feature); a new one, while the limits allow it (category_new_value); that of the
- * value that was not seen for the longest time, if no held sample has it (category_find_free); else one that
- * it shares with further values (category_other). A closed schema changes nothing: svi_category_known looks
- * up in the same order.
+ * A new value gets the first of these features that is available:
+ *  - the column's own one, from the time when all its values were missing (svi_category_feature);
+ *  - a new one, while the limits allow it (category_new_value);
+ *  - that of the value that was not seen for the longest time, if no held sample has it
+ *    (category_find_free);
+ *  - one that it shares with further values (category_other).
+ * A closed schema changes nothing: svi_category_known looks up in the same order.
  *
- * Invariant: a feature only changes hands while no held sample has its value, since those samples would
- * otherwise be learned again, or removed, as ones of the new value.
+ * Invariant: a feature gets another value only while no held sample has its old one. Those samples
+ * would otherwise be learned again, or removed, as ones of the new value.
  *
  * Order: names, lookups, new and shared features, the public functions. */
 #include "features/category.h"

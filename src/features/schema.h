@@ -42,9 +42,10 @@ enum svi_column_kind svi_schema_kind(const struct svi_schema *s, int column);
 /* How often columns were added, removed or renamed (as svi_feature_names_changes). */
 uint64_t svi_schema_changes(const struct svi_schema *s);
 
-/* The column of that name, added if it is new. m: the current row, NULL = none; `guess`: where the column
- * probably is. -1: SVS_BAD_COLUMN (malformed, not in the setting `features`, or new where columns.new refuses
- * it), SVS_WRONG_COLUMNS (closed), SVS_LIMIT, SVS_NO_MEMORY. */
+/* The column of that name, added if it is new. m: the current row; NULL: no row. `guess`: where the
+ * column probably is. Returns -1 on failure: SVS_BAD_COLUMN (malformed, not in the setting
+ * `features`, or new where columns.new refuses it), SVS_WRONG_COLUMNS (closed), SVS_LIMIT,
+ * SVS_NO_MEMORY. */
 int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length,
                       int guess, svs_error *err);
 

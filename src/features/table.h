@@ -1,14 +1,16 @@
 /* table.h: a whole file in memory as labelled rows: the input of train, predict, novelty and
  * cross-validation.
  *
- * LIBSVM, CSV, JSON lines, VW text; plain or .gz. Columns become features by a schema (schema.h), the file's
- * own or that of a model. Rows are stored once: as CSR while the file is read, converted to padded dense rows
- * at the end where that is faster for the solvers (a density of at least SVI_TABLE_DENSE). Classes are sorted
- * (integers ascending, then strings), unless `known` fixes them.
+ * LIBSVM, CSV, JSON lines, VW text; plain or .gz. Columns become features by a schema (schema.h),
+ * the file's own or that of a model. Rows are stored once, as CSR while the file is read. At the
+ * end they are converted to padded dense rows where that is faster for the solvers (a density of at
+ * least SVI_TABLE_DENSE). Classes are sorted (integers ascending, then strings), unless `known`
+ * fixes them.
  *
- * MISSING VALUES follow the schema's policy: `mean` is the mean of the values that the whole file gives in
- * that column, each row counting alike (the model's mean, where the schema is a model's); `carry` is the
- * value of the row before; rows are dropped or refused, or the value is 0. */
+ * MISSING VALUES follow the schema's policy. `mean` is the mean of the values that the whole file
+ * gives in that column, each row counting alike. It is the model's mean where the schema is a
+ * model's. `carry` is the value of the row before. Otherwise rows are dropped or refused, or the
+ * value is 0. */
 #ifndef SVI_TABLE_H
 #define SVI_TABLE_H
 
