@@ -74,11 +74,12 @@ static const char *key_shown(char shown[KEY_SHOWN], const char *key) {
 
 /* ---- which engine */
 
-/* May this source begin one more key? Without keys.quota, nine tenths of keys.max are for all sources. The
- * last tenth is divided by max_sources, and each source has its part of it to itself, one key at least: a
- * client that begins keys without end, under as many names as it may have at a time, leaves the others their
- * part. A source that says bye and takes another name has a new part. Messages without src, which no quota
- * of sources counts, begin KEYS_NAMELESS keys together at most. */
+/* May this source begin one more key? Without keys.quota, nine tenths of keys.max are for all
+ * sources. The last tenth is divided by max_sources, and each source has its part of it to itself,
+ * one key at least. A client may begin keys without end, under all the names it may have at a time.
+ * It still leaves the others their part. A source that says bye and takes another name has a new
+ * part. Messages without src, which no quota of sources counts, begin KEYS_NAMELESS keys together
+ * at most. */
 static bool fleet_may_begin(const struct svi_fleet *f, uint64_t owner) {
     const struct svi_settings *s = f->stream.root->s;
     svi_key_table *table = f->table;
@@ -693,9 +694,9 @@ static bool fleet_is_apart(const svi_stream *s) {
     return !fleet_is_whole(s);
 }
 
-/* In the order of loading: "key clock" has the notes that the states refer to, and times of the groups,
- * "key totals" is not hashed as it follows from the states, and "key sum" stands last because archiving the
- * states computes it (svi_stream_hash relies on that place). */
+/* In the order of loading. "key clock" has the notes that the states refer to, and times of the
+ * groups. "key totals" is not hashed, as it follows from the states. "key sum" is the last, because
+ * archiving the states computes it (svi_stream_hash relies on that place). */
 static const struct svi_stream_section fleet_sections[] = {
     SVI_STREAM_SECTIONS,
     {"shared desk", true, false, fleet_archive_share, fleet_shares_budget},

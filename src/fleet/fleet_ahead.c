@@ -1,10 +1,10 @@
-/* The keys of the elements that come next are looked up some elements ahead.
+/* The keys of the next elements are looked up some elements ahead.
  *
- * What the engines of many keys hold fits no cache: a sample of one that was not used for a while waits for
- * memory about fifty times, each time for what the last access returned. Of several samples these waits can pass
- * together: for a lot of elements of a message first the places of their keys are fetched, then the entries,
- * then the engines and what these point to, step by step for all of the lot, before the first of them is
- * learned. Nothing is changed by it. */
+ * What the engines of many keys hold fits no cache. A sample of a key that was not used for a while
+ * waits for memory about fifty times, each time for what the last access returned. The waits of
+ * several samples can overlap. For a group of elements of a message, the places of their keys are
+ * fetched first, then the entries, then the engines and what these point to. Each step is done for
+ * the whole group, before its first element is learned. It changes nothing. */
 #include <string.h>
 
 #include "base/fetch.h"

@@ -1,17 +1,18 @@
 /* Alerts of one cause in many keys are one alert that names them.
  *
- * All alert events of a stream with keys pass here on their way out, in the order of the elements, whatever
- * thread they come from; here they get their numbers. The first alert of a cause is published as it is. One
- * that opens in another key within `alert.group` seconds of it, or of the last that joined, is part of it:
- * the first is updated, at once if the severity rises, else after a wait that collects further keys and grows
- * (group_await). It closes when the last of its alerts does.
+ * All alert events of a stream with keys get their numbers here, in the order of the elements,
+ * whatever thread they are from. The first alert of a cause is published as it is. An alert that
+ * opens in another key within `alert.group` seconds of it, or of the last that joined, is part of
+ * it. The first is then updated, at once if the severity rises. Otherwise the update waits for
+ * further keys, and the wait grows (group_await). It closes when the last of its alerts does.
  *
  * A CAUSE is a feature whose values are unusual, by novelty or rules, or another rule and its feature. Slow
  * keys fall silent late: the window is at least an eighth of their silence (alerts/rules.h).
  *
- * A group is published in the name of its first key, the leader. Where that is dropped, the next one leads,
- * with an event that opens its own alert. Numbers of events (entry->head.published) and groups are part of
- * the state. Read svi_fleet_publish_alert first, then group_open, group_close and svi_fleet_groups_drop. */
+ * A group is published in the name of its first key, the leader. When the leader is dropped, the
+ * next key leads, with an event that opens its own alert. Numbers of events (entry->head.published)
+ * and groups are part of the state. Read svi_fleet_publish_alert first, then group_open,
+ * group_close and svi_fleet_groups_drop. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

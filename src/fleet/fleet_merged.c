@@ -1,15 +1,16 @@
 /* The merged prior: what the keys of all machines hold, for new keys of this one (merge/prior_merge.h).
  *
- * It comes from a merger as a record, which is in the journal: the keys that begin after it take it, in every
- * replay. The fleet keeps the record as it arrived, and makes a prior of it where it makes its own: at a
- * coupling, and when the record is taken. Which of both keys take is decided there, by what the keys here
- * hold (learner/prior_agree.h): a merged prior that is damaged, not like the keys here, or worse than a
- * constant on their rows is passed over, and keys begin with what is known here. So the worst that another
- * machine can do is to be of no use.
+ * A merger sends it as a record, which is in the journal. The keys that begin after it take it, in
+ * every replay. The fleet keeps the record as it arrived. It makes a prior of the record where it
+ * makes its own: at a coupling, and when the record is taken. There the keys here decide by what
+ * they hold which of the two priors new keys take (learner/prior_agree.h). A merged prior that is
+ * damaged, not like the keys here, or worse than a constant on their rows is passed over. Keys then
+ * begin with what is known here. At worst, another machine is thus of no use.
  *
- * Bounds are applied again: rows and levels are judged by the bounds of the keys here, where these are known,
- * and by those of the record elsewhere. The features of the keys here keep their coordinates, because the
- * traits of keys refer to them. A level that is too far from the keys here is replaced by theirs.
+ * Bounds are applied again. The bounds of the keys here limit rows and levels where these are
+ * known, and the bounds of the record do elsewhere. The features of the keys here keep their
+ * coordinates, because the traits of keys refer to them. A level that is too far from the keys here
+ * is replaced by theirs.
  *
  * Read svi_fleet_merged_take first, then svi_fleet_merged_make. */
 #include <math.h>

@@ -213,9 +213,9 @@ void svi_key_sum_take(struct svi_key_sum *sum, const uint8_t hash[16]) {
     sum->low -= le64toh(part[0]);
 }
 
-/* The key's state as it is, and its hash, wherever it is: in the engine, in the files (which have the hash
- * next to it), or in the cache. *r points into f->state or into the cache, and is valid until the next call.
- */
+/* The key's state as it is, and its hash, wherever the state is: in the engine, in the files, or in
+ * the cache. For a state in the files the entry keeps the hash. *r points into f->state or into the
+ * cache, and is valid until the next call. */
 static svs_code key_state(struct svi_fleet *f, struct svi_key_entry *n, struct svi_key_record *r,
                           svs_error *err) {
     size_t hashed;

@@ -1,15 +1,16 @@
 /* The plain sums over the windows of all keys: what the fleet adds to a model of many processes
  * (merge/sums.h). They are kept while the setting publish.sums asks for them, and cost nothing else.
  *
- * As with the prior, keys are dealt out to parts by their hash, and what a key learns and forgets is added up
- * in its part, in the order of the elements: so the number of threads changes no bit. What is published
- * gathers the parts in their order. Rows are summed as they are: a bound would make another problem of it,
- * and a part that is judged bad is left out by the merger as a whole.
+ * As with the prior, keys are assigned to parts by their hash. What a key learns and forgets is
+ * added up in its part, in the order of the elements. The number of threads therefore changes no
+ * bit. What is published gathers the parts in their order. Rows are summed as they are, because a
+ * bound would make another problem of it. The merger leaves out a part as a whole if it finds the
+ * part bad.
  *
- * A removed row leaves nothing behind as long as it was not too large (sums_worn); after one that was, and
- * where the sums begin with keys that hold rows already, they are made again in a walk over all keys
- * (sums_renew), evicted ones too. The sums are a part of the state, but not of its hash: what is published
- * does not change what is learned.
+ * A removed row leaves nothing behind as long as it was not too large (sums_worn). After a larger
+ * one, a walk over all keys, evicted ones too, makes the sums again (sums_renew). The same walk
+ * makes them where they begin with keys that hold rows already. The sums are a part of the state,
+ * but not of its hash, because what is published does not change what is learned.
  *
  * Read svi_fleet_sums_keep first, then svi_fleet_sums_record. */
 #include <string.h>

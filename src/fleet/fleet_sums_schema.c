@@ -1,15 +1,16 @@
 /* The schema of the columns of all keys, for the sums record of a fleet (fleet_sums.c).
  *
- * Each key has a schema of its own: keys meet columns and words at different times, so the same feature has
- * another number in each, and no key need know all of them. The record numbers features by the fleet's order,
- * and its schema is made by name: columns as the key of the last sample has them, and then what other keys
- * have besides. That is read from the names of their features, so that neither the keys out of memory nor
- * those of an earlier process are needed: `x=a`, exempt from scaling, is the value a of the category x; any
- * other name is that of a column of numbers. A feature that is 0 in all rows that are held, because its
- * column's values were all missing or its key was dropped, says nothing of the column's kind.
+ * Each key has a schema of its own. Keys meet columns and words at different times, so the same
+ * feature has another number in each. No key needs to know all of them. The record numbers features
+ * by the fleet's order, and its schema is made by name. First are the columns as the key of the
+ * last sample has them, then what other keys have in addition. The names of their features give
+ * that, so neither the keys out of memory nor those of an earlier process are needed. `x=a`, exempt
+ * from scaling, is the value a of the category x. Any other name is that of a column of numbers. A
+ * feature may be 0 in all rows that are held, because its column's values were all missing or its
+ * key was dropped. It then shows nothing of the column's kind.
  *
- * A column of numbers in one key that is a category in another cannot be described, nor can a feature that
- * two categories might have: such a record has no schema.
+ * A column of numbers in one key that is a category in another cannot be described. Neither can a
+ * feature that two categories might have. A record with either has no schema.
  *
  * Read svi_fleet_sums_schema first, then union_owner. */
 #include <math.h>

@@ -1,15 +1,17 @@
 /* Two rings of byte strings, each string with a number: the events, and the histories of the newest of them.
  *
- * A ring is one buffer of strings back to back and arrays of their numbers, sizes and places. A string is
- * appended at the end and dropped at the front; the front moves up when more than half of the buffer is
- * behind it, so that both cost a constant time on average, and a checkpoint copies one block.
+ * A ring is one buffer of strings back to back and arrays of their numbers, sizes and places. A
+ * string is appended at the end and dropped at the front. The front moves up when more than half of
+ * the buffer is dropped, so that both cost a constant time on average. A checkpoint copies one
+ * block.
  *
- * A history is the last pair of its event's map. It is kept apart, as the pair's bytes, because it is ten
- * times as long as the rest: an answer puts the two together again, under the head of a map with one pair
- * more. Numbers ascend, so that an event is found by bisection.
+ * A history is the last pair of its event's map. It is kept apart, as the pair's bytes, because it
+ * is ten times as long as the rest. An answer puts the two together again, under the head of a map
+ * with one pair more. Numbers ascend, so that an event is found by bisection.
  *
- * Invariants: the last number only grows, also for an event that was not kept for lack of memory: its number
- * is a gap, which an answer counts as lost. Read svi_kept_alerts_add first, then svi_kept_alerts_put. */
+ * Invariants: the last number only grows, also for an event that was not kept for lack of memory.
+ * The number of that event is a gap, which an answer counts as lost. Read svi_kept_alerts_add
+ * first, then svi_kept_alerts_put. */
 #include "fleet/kept_alerts.h"
 
 #include <string.h>

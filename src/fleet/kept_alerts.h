@@ -39,9 +39,12 @@ struct svi_alert_query {
     int64_t limit;   /* most events of a reply */
 };
 
-/* Puts pairs into an open map: `first` and `last`, the numbers that are kept; `alerts`, an array of events in
- * order; `next`, the `since` of the next query; `more`, whether the limit has left out events that it would
- * give; `lost`, how many numbers above `since` and up to `next` are no longer kept, of any key. */
+/* Puts pairs into an open map:
+ *  - `first` and `last`: the numbers that are kept;
+ *  - `alerts`: an array of events in order;
+ *  - `next`: the `since` of the next query;
+ *  - `more`: whether the limit has left out events that it would give;
+ *  - `lost`: how many numbers above `since` and up to `next` are no longer kept, of any key. */
 void svi_kept_alerts_put(const svi_kept_alerts *k, const struct svi_alert_query *q, struct svi_pack *p);
 
 /* Replaces the content of `out` by the first kept event with a number above `since`, and returns its number;

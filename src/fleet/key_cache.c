@@ -32,8 +32,9 @@
 #define CHECK     sizeof(uint64_t)  /* bytes behind a value: its XXH3, seeded with its number */
 #define MAP_FIRST ((size_t)1 << 28) /* bytes */
 #define PROBE     (1 << 20)         /* bytes: more than there is space for where none existed */
-/* Bytes that one item can add to the resident part of the map, at most about: the system maps up to 64 KiB
- * around a page that is read, and an item is in one leaf or in pages of its own. */
+/* Bytes that one item can add at most, approximately, to the resident part of the map. The system
+ * maps up to 64 KiB around a page that is read, and an item is in one leaf or in pages of its own.
+ */
 #define ITEM_TOUCHES ((size_t)128 << 10)
 #define FLAGS        (MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT)
 

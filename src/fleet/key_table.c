@@ -1,17 +1,17 @@
 /* Keys by name: open addressing over pointers, with lists through the entries.
  *
- * The first 8 bits of a hash say which of PARTS small tables a key is in, and each of these grows by itself:
- * of a million keys some thousands at once move to other places, so that no sample waits for all of them.
- * Places are taken by linear probing and freed by moving back what follows (no marks of removed entries, so
- * a stream whose keys change all the time does not slow down). At most 3/4 of the places are taken. How many
- * keys each source began is counted in a table of the same kind, of numbers.
+ * The first 8 bits of a hash say which of PARTS small tables a key is in, and each grows by itself.
+ * Of a million keys only some thousands move at once, so no sample waits for all of them. Places
+ * are taken by linear probing and freed by moving back what follows, without marks of removed
+ * entries. A stream whose keys change all the time thus does not slow down. At most 3/4 of them are
+ * taken. A table of the same kind counts the keys that each source began.
  *
- * Three lists run through the entries: before/after in the order of beginning, which all results go by;
- * sooner/later by when keys were last seen, which is put in order only once it is asked for; newer/older of
- * those in memory, about by last use, which decides about time alone.
+ * Three lists run through the entries:
+ *  - before/after, in the order of beginning, which all results follow;
+ *  - sooner/later, by when keys were last seen, sorted only on demand;
+ *  - newer/older, of the keys in memory, about by last use, which affects time alone.
  *
- * In the order of reading: table_place, svi_key_table_add and svi_key_table_remove, then each list with its
- * own functions. */
+ * Order: table_place, svi_key_table_add, svi_key_table_remove, then each list with its own. */
 #include "fleet/key_table.h"
 
 #include <string.h>
@@ -229,8 +229,9 @@ static struct svi_key_entry *merge_keys(struct svi_key_entry *a, struct svi_key_
     return first;
 }
 
-/* A bottom-up merge sort over `later`, which needs no memory and so cannot fail. part[i] is empty or a
- * sorted list of 2^i keys; a new key is carried up like a bit that is added to a binary number. */
+/* A bottom-up merge sort over `later`, which needs no memory and so cannot fail. Each part[i] is
+ * empty or a sorted list of 2^i keys. A new key is carried up like a bit that is added to a binary
+ * number. */
 static struct svi_key_entry *sort_keys(svi_key_table *t, key_compare *compare) {
     struct svi_key_entry *part[64] = {NULL}, *all = NULL;
     for (struct svi_key_entry *k = t->first; k; k = k->after) {

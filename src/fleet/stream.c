@@ -1,11 +1,11 @@
-/* A stream of either kind: what exists once, however many engines it has, and one engine as the simpler
- * kind. The other kind, a fleet, is in fleet.c; the state is in stream_save.c, figures are in
- * stream_figures.c.
+/* A stream of either kind: what exists once, however many engines it has. It also has the simpler
+ * kind, a stream of one engine. The other kind, a fleet, is in fleet.c. The state is in
+ * stream_save.c, figures are in stream_figures.c.
  *
- * What is asked or changed from outside goes to the root, the engine of the samples without a key, when all
- * threads are idle (svi_stream_settle), and then reaches the other engines by the verbs of the kind (struct
- * svi_stream_verbs; a verb that is NULL means that the root is all). Events come back by the sink of the
- * stream, which sends them unless it is muted.
+ * A query or change from outside is passed to the root, the engine of the samples without a key,
+ * when all threads are idle (svi_stream_settle). It then reaches the other engines by the verbs of
+ * the kind (struct svi_stream_verbs). A verb that is NULL means that the root is all. Events come
+ * back by the sink of the stream, which sends them unless it is muted.
  *
  * In the order of reading: svi_stream_apply_later (samples), one_take, svi_stream_command,
  * svi_stream_prepare and svi_stream_take (settings in two steps, of which only the first can fail),

@@ -4,8 +4,8 @@
  * Sections that are late follow from what is written between the mark of a checkpoint and its end: states of
  * keys, or the list of their files. The last section of a stream with keys is the sum of their hashes.
  *
- * A stream that gets higher limits is another one, made from the sections of this one, which takes its place;
- * one that goes to an older state has another one made from the settings of then, which lends its root that
+ * A stream that gets higher limits is replaced by another one, made from its sections. To return to
+ * an older state, another stream is made from the settings of that time, and lends its root that
  * state. */
 #include <math.h>
 #include <stdio.h>
