@@ -96,7 +96,7 @@ static int64_t policy_rows(const struct svi_alert_policy *d) {
 struct policy_reading {
     bool reached[SVI_DETECTORS]; /* at its level or above, and a record */
     bool any;                    /* some detector has reached its level */
-    bool calm;                   /* no detector keeps an alert open */
+    bool quiet;                  /* no detector keeps an alert open */
     bool again;                  /* a detector has reached its level after a quiet period */
     double ratio;                /* largest ratio of those that have reached their level; 0: none has */
 };
@@ -136,7 +136,7 @@ static void policy_track(struct svi_alert_policy *d, int detector, double ratio)
 }
 
 static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f, struct policy_reading *r) {
-    *r = (struct policy_reading){.calm = true};
+    *r = (struct policy_reading){.quiet = true};
     double largest = 0;
     d->alarm = 0;
     d->lead = SVI_DETECTOR_ROW;
@@ -170,7 +170,8 @@ static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f
          * value near the level would open and close in turns. After SVI_POLICY_HOLD_ROWS idle samples the
          * level itself is enough. A surprise whose p is above `clear` never holds an alert open. */
         const bool holds = d->joined[i] && d->idle[i] <= SVI_POLICY_HOLD_ROWS;
-        r->calm = r->calm && (ratio < (holds ? SVI_POLICY_CLEAR : 1) || surprise < -log10(d->o.clear));
+        r->quiet = r->quiet && (ratio < (holds ? SVI_POLICY_CLEAR : 1) ||
+                                surprise < -log10(d->o.clear));
     }
     policy_surprise(d, largest);
 }
@@ -234,7 +235,7 @@ static enum svi_alert_change policy_open(struct svi_alert_policy *d, struct svi_
     d->joined_at = d->budget.days - JOIN_EVERY / DAY; /* the first feature that joins does not wait */
     d->again = false;
     /* The last episode's features go before policy_join fills the list: stale ones would hide news. */
-    d->calm = d->feature_count = 0;
+    d->quiet_rows = d->feature_count = 0;
     d->severity = policy_severity(d);
     d->surprise = 0;
     memset(d->joined, 0, sizeof d->joined);
@@ -245,15 +246,15 @@ static enum svi_alert_change policy_open(struct svi_alert_policy *d, struct svi_
 }
 
 static bool policy_is_over(struct svi_alert_policy *d, const struct policy_reading *r) {
-    if (!r->calm) {
-        d->calm = 0;
+    if (!r->quiet) {
+        d->quiet_rows = 0;
         d->busy = d->budget.days;
         return false;
     }
-    d->calm++;
+    d->quiet_rows++;
     /* Both samples and time: in a fast stream ten samples are too short, in a slow one `group` is less than
      * one interval. The budget bounds what a gap counts (SVI_BUDGET_GAP), so silence alone closes nothing. */
-    return d->calm >= SVI_POLICY_QUIET_ROWS && (d->budget.days - d->busy) * DAY >= d->o.group;
+    return d->quiet_rows >= SVI_POLICY_QUIET_ROWS && (d->budget.days - d->busy) * DAY >= d->o.group;
 }
 
 /* Is an update due (alert_policy.h, UPDATE)? Sets its reason, the most useful first: where to look, then how
@@ -266,7 +267,7 @@ static bool policy_has_news(struct svi_alert_policy *d, const struct policy_read
     const bool joined = features && (over || (d->budget.days - d->joined_at) * DAY >= JOIN_EVERY);
     const bool rises = severity > d->severity, worse = d->worst >= SVI_POLICY_WORSE * d->reported;
     /* A quiet sample has nothing to show for a reminder. */
-    const bool remind = !r->calm && quiet >= UPDATE_EVERY;
+    const bool remind = !r->quiet && quiet >= UPDATE_EVERY;
     /* The reminders of what merely lasts thin out: each comes when the alert has lasted four times as long as
      * when it was last reported. */
     if (!joined && !rises && !(remind && (worse || d->again || quiet >= LASTS_APART * age)))
@@ -369,7 +370,7 @@ void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d)
     svi_archive_bool(a, "again", &d->again);
     svi_archive_finite(a, "began", &d->began, 1);
     svi_archive_finite(a, "busy", &d->busy, 1);
-    svi_archive_int(a, "calm", &d->calm, 0, INT32_MAX / 2);
+    svi_archive_int(a, "calm", &d->quiet_rows, 0, INT32_MAX / 2);
     svi_archive_int(a, "severity", &severity, 0, SVI_SEVERITY_SERIOUS);
     for (int i = 0; i < SVI_DETECTORS; i++)
         svi_archive_bool(a, "judge joined", &d->joined[i]);

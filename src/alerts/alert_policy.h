@@ -97,7 +97,7 @@ struct svi_alert_policy {
     double joined_at;       /* ... of the last one that named another feature */
     bool again;             /* a detector has reached its level again since the last report */
     double began, busy; /* day (svi_budget.days) of its first sample and of the last one that was not quiet */
-    int calm;           /* samples since then */
+    int quiet_rows;     /* samples since then */
     enum svi_severity severity;
     enum svi_alert_news news;                         /* of the last update */
     enum svi_alert_detector detector;                 /* the leading one when it was last reported */

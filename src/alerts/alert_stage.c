@@ -315,7 +315,7 @@ static void alert_stage_date(struct svi_alert_stage *s, const struct svi_alert_s
 /* Keeps what a verdict on the open alert will need: its rows and the peaks of its detectors. */
 static void alert_stage_keep(struct svi_alert_stage *s) {
     const int64_t tag = s->alert.opened;
-    if (!s->alert.open || s->policy.calm > 0 || s->verdicts.columns != s->lags * s->rows.d)
+    if (!s->alert.open || s->policy.quiet_rows > 0 || s->verdicts.columns != s->lags * s->rows.d)
         return;
     /* The quiet tail of an alert is left out: `verdict=true` would take normal rows out of the calibration.
      * Nor is a row kept that is wider than the verdicts' rows. */

@@ -41,7 +41,7 @@
 #define SLOPE       0.1 /* rise of a level that opens fewer by a factor of e, as a part of it, where unknown */
 #define SIZE_STEP   1.08 /* sizes that are counted begin at LOWEST_FACTOR */
 #define LEVELS      SVI_BUDGET_LEVELS
-#define MAX_CALM    INT16_MAX
+#define MAX_QUIET   INT16_MAX
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
     *b = (struct svi_budget){
@@ -49,8 +49,8 @@ void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
     for (int i = 0; i < SVI_DETECTORS; i++)
         b->detector[i] = (struct svi_budget_detector){.base = INFINITY, .level = INFINITY};
     for (int i = 0; i < SVI_DETECTORS; i++)
-        memset(b->detector[i].counts.calm, 0xff, sizeof b->detector[i].counts.calm);
-    memset(b->counts.calm, 0xff, sizeof b->counts.calm); /* -1 */
+        memset(b->detector[i].counts.quiet, 0xff, sizeof b->detector[i].counts.quiet);
+    memset(b->counts.quiet, 0xff, sizeof b->counts.quiet); /* -1 */
 }
 
 /* ---- several policies */
@@ -74,12 +74,12 @@ static void budget_count_surprises(struct svi_budget *b) {
      */
     if (s->most >= BEGINS) {
         s->reached = fmax(s->reached, s->most);
-        s->calm = 0;
-    } else if (s->reached > 0 && ++s->calm >= b->apart) {
+        s->quiet_rows = 0;
+    } else if (s->reached > 0 && ++s->quiet_rows >= b->apart) {
         s->found = s->reached;
         s->count++;
         s->reached = 0;
-        s->calm = 0;
+        s->quiet_rows = 0;
     }
 }
 
@@ -236,11 +236,11 @@ SVI_WIDE
 static void budget_count(struct svi_budget_counts *c, const float *restrict levels, float size, int hold) {
     bool open = false;
     for (int k = 0; k < LEVELS; k++) {
-        const bool reached = size >= levels[k], calm = size < (float)SVI_BUDGET_CLEAR * levels[k];
-        const int was = c->calm[k], now = was < 0 ? was : calm ? was + 1 : 0;
+        const bool reached = size >= levels[k], quiet = size < (float)SVI_BUDGET_CLEAR * levels[k];
+        const int was = c->quiet[k], now = was < 0 ? was : quiet ? was + 1 : 0;
         c->opened[k] += reached && was < 0 ? 1 : 0;
-        c->calm[k] = (int16_t)(reached ? 0 : now >= hold ? -1 : now);
-        open |= c->calm[k] >= 0;
+        c->quiet[k] = (int16_t)(reached ? 0 : now >= hold ? -1 : now);
+        open |= c->quiet[k] >= 0;
     }
     c->open = open;
 }
@@ -285,7 +285,7 @@ static void budget_fade(struct svi_budget *b) {
 static void budget_count_row(struct svi_budget *b) {
     float size = 0;
     const double grouped = b->group / DAY * svi_budget_rows_a_day(b);
-    const int hold = (int)fmin(MAX_CALM, fmax(b->apart, grouped));
+    const int hold = (int)fmin(MAX_QUIET, fmax(b->apart, grouped));
     b->unfaded += b->passed;
     for (int i = 0; i < SVI_DETECTORS; i++) {
         const float own = (float)(b->row[i] / b->detector[i].base);
@@ -457,14 +457,14 @@ void svi_budget_set(struct svi_budget *b, double a_day, double interval) {
 /* ---- archive */
 
 static void budget_counts_archive(struct svi_archive *a, struct svi_budget_counts *c) {
-    int32_t calm[LEVELS];
+    int32_t quiet[LEVELS];
     for (int k = 0; k < LEVELS; k++)
-        calm[k] = c->calm[k];
+        quiet[k] = c->quiet[k];
     svi_archive_floats(a, "counts", c->opened, LEVELS);
-    svi_archive_ints(a, "calm", calm, LEVELS, -1, MAX_CALM);
+    svi_archive_ints(a, "calm", quiet, LEVELS, -1, MAX_QUIET);
     for (int k = 0; k < LEVELS && svi_archive_ok(a); k++) {
-        c->calm[k] = (int16_t)calm[k];
-        c->open = c->open || calm[k] >= 0;
+        c->quiet[k] = (int16_t)quiet[k];
+        c->open = c->open || quiet[k] >= 0;
         svi_archive_check(a, c->opened[k] >= 0, "a count of alerts is negative");
     }
 }
@@ -503,7 +503,7 @@ void svi_budget_share_archive(struct svi_archive *a, struct svi_budget *b) {
     svi_archive_finite(a, "factor", &s->factor, 1);
     svi_archive_check(a, s->factor >= BEGINS, "a factor of levels is too small");
     svi_archive_finite(a, "reached", &s->reached, 1);
-    svi_archive_int(a, "calm", &s->calm, 0, SVI_BUDGET_APART);
+    svi_archive_int(a, "calm", &s->quiet_rows, 0, SVI_BUDGET_APART);
     svi_archive_finite(a, "found", &s->found, 1);
     svi_archive_int64(a, "finds", &s->count, 0, SVI_COUNT_MAX);
     svi_archive_finite(a, "days", &s->days, 1);

@@ -98,9 +98,9 @@
 
 /* Alerts that each level would have opened. */
 struct svi_budget_counts {
-    float opened[SVI_BUDGET_LEVELS]; /* fading */
-    int16_t calm[SVI_BUDGET_LEVELS]; /* quiet samples of the open one; -1: none is open */
-    bool open;                       /* one of them is */
+    float opened[SVI_BUDGET_LEVELS];  /* fading */
+    int16_t quiet[SVI_BUDGET_LEVELS]; /* quiet samples of the open one; -1: none is open */
+    bool open;                        /* one of them is */
 };
 
 /* The largest size within an alert, for a verdict. */
@@ -133,7 +133,7 @@ struct svi_budget_share {
     double factor;   /* factor in the present levels, > 0 */
     double most;     /* of the current row: largest surprise over level without the factor */
     double reached;  /* largest such ratio of the excursion under way; 0: none */
-    int calm;        /* rows since it was at its level */
+    int quiet_rows;  /* rows since it was at its level */
     double found;    /* largest ratio of the last excursion that ended */
     int64_t count;   /* excursions that have ended */
     double days;     /* days in which excursions were counted */

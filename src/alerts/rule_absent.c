@@ -31,17 +31,17 @@ static void absent_present(struct svi_rules *r, int j) {
 static void absent_missing(struct svi_rules *r, int j, double time) {
     const double values = r->seen.values[j], longest = r->longest_gap[j];
     if (r->gap[j] == 0)
-        r->gone[j] = r->time;
-    /* The gap is counted even with the rule off, so that it can be switched on at any time. `gone` is the
-     * time of the row before: r->time still has it. */
+        r->last_value_time[j] = r->time;
+    /* The gap is counted even with the rule off, so that it can be switched on at any time.
+     * `last_value_time` is the time of the row before: r->time still has it. */
     const double gap = r->gap[j] += 1, rows = (double)r->rows - r->born[j];
     if (!r->o.on[SVI_RULE_ABSENT] || !(r->kind[j] & SVI_RULES_MISSED) || svi_rules_has(r, SVI_RULE_ABSENT, j))
         return;
     const bool late = values >= MIN_VALUES && gap > fmax(GAP_ROWS, GAP_FACTOR * longest) &&
                       (!r->left_out || 2 * values >= rows - gap);
-    if (!(r->o.absent > 0 ? values >= 1 && time - r->gone[j] > r->o.absent : late))
+    if (!(r->o.absent > 0 ? values >= 1 && time - r->last_value_time[j] > r->o.absent : late))
         return;
-    struct svi_rules_member *m = svi_rules_add(r, SVI_RULE_ABSENT, j, r->gone[j], time);
+    struct svi_rules_member *m = svi_rules_add(r, SVI_RULE_ABSENT, j, r->last_value_time[j], time);
     if (!m)
         return;
     m->high = longest;

@@ -54,7 +54,7 @@ static const struct svi_array arrays[] = {
     SVI_ARRAY_WITH(OWNER, gap, "gap", SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, longest_gap, "longest gap", SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, reported_gap, "reported gap", SVI_ARRAY_ANY, 0, A_COLUMN),
-    SVI_ARRAY_WITH(OWNER, gone, "gone", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, last_value_time, "gone", SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, records.most, "most", SVI_ARRAY_ANY, -INFINITY, A_SIDE),
     SVI_ARRAY_WITH(OWNER, records.now, "now", SVI_ARRAY_ANY, -INFINITY, A_SIDE),
     SVI_ARRAY_WITH(OWNER, records.check, "check", SVI_ARRAY_ANY, -INFINITY, A_SIDE),
@@ -764,7 +764,7 @@ void svi_rules_move_times(struct svi_rules *r, double from, double step) {
     rules_shift(&r->time, from, step);
     for (int j = 0; j < r->d; j++) {
         rules_shift(&r->seen.changed_at[j], from, step);
-        rules_shift(&r->gone[j], from, step);
+        rules_shift(&r->last_value_time[j], from, step);
         rules_shift(&r->held_since[j], from, step);
     }
     for (int i = 0; i < r->open_count; i++) {

@@ -87,7 +87,7 @@ struct svi_rules {
     double *born;               /* rows before the column was added */
     double *gap, *longest_gap;  /* rows since the last value; the most so far */
     double *reported_gap;       /* longest gap that was reported and does not count as seen */
-    double *gone;               /* time of the last value before the gap */
+    double *last_value_time;    /* time of the last value before the gap */
     struct svi_records records; /* sides x columns */
     double *row, *counted;      /* scratch: the row without gaps; what counts as seen of it */
     double *held, *held_since;  /* the farthest value that is held back (rule_beyond.c), and since when */

@@ -333,7 +333,7 @@ static void walks_follow_the_rules(void **state) {
             const double since_joined = 86400 * (d->budget.days - joined_at);
             assert_true(c != SVI_ALERT_UPDATE || d->severity > severity_before || since >= 1799 ||
                         (d->features_reported > features &&
-                         (since_joined >= 59 || d->calm >= SVI_POLICY_QUIET_ROWS)));
+                         (since_joined >= 59 || d->quiet_rows >= SVI_POLICY_QUIET_ROWS)));
             assert_true(c != SVI_ALERT_CLOSE || d->feature_count == d->features_reported);
             opened += c == SVI_ALERT_OPEN;
             updates += c == SVI_ALERT_UPDATE;
