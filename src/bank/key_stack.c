@@ -171,11 +171,11 @@ static void stack_weights(const struct svi_key_stack *s, const struct svi_stack_
 }
 
 /* Center and unit of the values of a regression. Before the first target the center is the value that the
- * others say. */
+ * others predict. */
 static void stack_values(const struct svi_key_stack *s, const struct svi_stack_row *r, double *u) {
     const bool shared = r->shared && r->shared->known;
-    const double said = shared ? r->shared->value[0] : r->host[0];
-    const double center = s->learned > 0 ? s->mean : said, deviation = sqrt(s->spread);
+    const double predicted = shared ? r->shared->value[0] : r->host[0];
+    const double center = s->learned > 0 ? s->mean : predicted, deviation = sqrt(s->spread);
     const double unit = deviation > 0 ? deviation : fabs(center) > 0 ? fabs(center) : 1;
     const double value[M] = {[SVI_STACK_HOST] = r->host[0],
                              [SVI_STACK_WHOLE] = s->learned > 0 ? r->whole[0] : center,
