@@ -434,11 +434,11 @@ svs_code svi_engine_reserve_class(struct svi_engine *e, svs_value y, svs_error *
         return SVS_OK;
     const int coming = svi_learner_classes_coming(e->learner);
     const bool fresh = y.kind != SVS_NONE && !class_is_known(e, y);
-    const svs_value *said = svi_engine_stack_new_class(e, fresh);
-    const int classes = svs_learner_class_count(e->learner) + coming + fresh + (said != NULL);
-    if (classes >= 3 && (fresh || coming > 0 || said))
+    const svs_value *new_class = svi_engine_stack_new_class(e, fresh);
+    const int classes = svs_learner_class_count(e->learner) + coming + fresh + (new_class != NULL);
+    if (classes >= 3 && (fresh || coming > 0 || new_class))
         SVI_TRY(svi_quality_stage_reserve(&e->quality_stage, classes, err));
-    return said ? svi_learner_meet_class(e->learner, *said, err) : SVS_OK;
+    return new_class ? svi_learner_meet_class(e->learner, *new_class, err) : SVS_OK;
 }
 
 /* Is there capacity for the row in all parts? One comparison with the columns reserved last covers all but

@@ -108,14 +108,16 @@ struct svi_episodes {
     int feature;              /* column that the last alert of novelty named first; -1: none */
 };
 
-/* What a key with key.shared has besides its learner. start, part and said belong to the fleet. */
+/* What a key with key.shared has besides its learner. start, part and shared_score belong to the
+ * fleet. */
 struct svi_engine_stack {
     struct svi_key_stack *of;
-    svs_learner *whole;                  /* of all samples; NULL: no memory for it */
-    const struct svi_shared_score *said; /* of the element at hand; NULL: nothing */
-    const struct svi_stack_start *start; /* weights with which keys begin now; NULL: those of a first key */
-    struct svi_stack_start *part;        /* learns these; NULL: the key contributes nothing */
-    int classes;                         /* known when the members scored the row of a late label */
+    svs_learner *whole;                          /* of all samples; NULL: no memory for it */
+    const struct svi_shared_score *shared_score; /* of the element at hand; NULL: nothing */
+    /* Weights with which keys begin now; NULL: those of a first key. */
+    const struct svi_stack_start *start;
+    struct svi_stack_start *part; /* learns these; NULL: the key contributes nothing */
+    int classes;                  /* known when the members scored the row of a late label */
 };
 
 struct svi_engine {
@@ -180,11 +182,12 @@ struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct sv
 void svi_engine_send_to(struct svi_engine *e, svi_sink *sink, void *user);
 void svi_engine_share_settings(struct svi_engine *e, struct svi_shared_settings *s);
 
-/* What the bank of all keys says of the next element, to be valid while the engine takes it; NULL: nothing.
- */
-static inline void svi_engine_receive_shared(struct svi_engine *e, const struct svi_shared_score *said) {
+/* What the bank of all keys predicts for the next element, valid while the engine takes it; NULL:
+ * nothing. */
+static inline void svi_engine_receive_shared(struct svi_engine *e,
+                                             const struct svi_shared_score *score) {
     if (e->stack)
-        e->stack->said = said;
+        e->stack->shared_score = score;
 }
 
 /* The outcomes of the next elements that an engine takes with this scratch are collected in `asked` as well;
@@ -195,7 +198,7 @@ static inline void svi_engine_ask(struct svi_engine_scratch *s, struct svi_reply
 
 /* Samples of the id to forget that the bank of all keys held. */
 static inline int svi_engine_removed_elsewhere(const struct svi_engine *e) {
-    return e->stack && e->stack->said ? e->stack->said->removed : 0;
+    return e->stack && e->stack->shared_score ? e->stack->shared_score->removed : 0;
 }
 
 /* The learner of all samples; NULL: none. */

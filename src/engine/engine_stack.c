@@ -2,9 +2,9 @@
  * of the host enters; its scores leave replaced by those of the stack, or with `serve linear` as they are.
  *
  * The host, e->learner, takes each sample first and may refuse it. The learner of all samples,
- * e->stack->whole, follows it: it has the host's features and classes before it is asked. What the bank of
- * all keys predicts arrived with the element (e->stack->said). For a late label the members score the waiting
- * row again, before the host learns it.
+ * e->stack->whole, follows it: it has the host's features and classes before it is asked. The
+ * prediction of the bank of all keys arrived with the element (e->stack->shared_score). For a late
+ * label the members score the waiting row again, before the host learns it.
  *
  * The main difficulty is memory that is shared. Host and whole work in one scratch, so the host's scores are
  * copied before the other is called. The inputs of a row stay in the thread's scratch from its score to its
@@ -130,18 +130,18 @@ static void stack_answer(const struct svi_engine *e, const struct stack_scratch 
                                       .rows = rows,
                                       .class_count = classes,
                                       .classes = svi_learner_classes(e->learner),
-                                      .shared = e->stack->said};
+                                      .shared = e->stack->shared_score};
     svi_key_stack_score(e->stack->of, stack_start(e, &own), &row, at->inputs, out);
 }
 
 /* Only the most probable class is added: one that the bank never prefers would cost memory in each key. A
  * class of the element's own has precedence where only one more fits. */
 const svs_value *svi_engine_stack_new_class(const struct svi_engine *e, bool fresh) {
-    const struct svi_shared_score *said = e->stack ? e->stack->said : NULL;
+    const struct svi_shared_score *shared = e->stack ? e->stack->shared_score : NULL;
     const int known = svs_learner_class_count(e->learner);
-    if (!said || !said->known || known + fresh >= e->s->max_classes)
+    if (!shared || !shared->known || known + fresh >= e->s->max_classes)
         return NULL;
-    const svs_value *most = &said->classes[svi_largest_score(said->class_count, said->value)];
+    const svs_value *most = &shared->classes[svi_largest_score(shared->class_count, shared->value)];
     for (int k = 0; k < known; k++)
         if (svs_value_equal(svs_learner_class(e->learner, k), *most))
             return NULL;

@@ -143,10 +143,10 @@ static bool sources_give_way(svi_sources *p, double now, double idle) {
     if (!(idle > 0 && now - p->oldest > idle))
         return false;
     struct svi_source *silent = sources_most_silent(p, now);
-    const bool gone = now - silent->last_seen > idle;
-    if (gone)
+    const bool removed = now - silent->last_seen > idle;
+    if (removed)
         svi_sources_remove(p, silent);
-    return gone;
+    return removed;
 }
 
 int64_t svi_sources_owned(const svi_sources *p, uint64_t owner, double now, double idle) {
