@@ -298,8 +298,8 @@ static void group_forget_name(struct svi_alert_group *group, const char *name) {
 }
 
 /* What was reported cannot exceed what is left: else the next key that joins would not be reported. */
-void svi_alert_groups_forget(struct svi_alert_group *group, const char *gone) {
-    group_forget_name(group, gone);
+void svi_alert_groups_forget(struct svi_alert_group *group, const char *name) {
+    group_forget_name(group, name);
     group->keys--;
     group->reported = group->reported > group->keys ? group->keys : group->reported;
 }

@@ -99,7 +99,7 @@ void svi_alert_groups_oldest(const svi_alert_groups *g, const struct svi_alert_g
 
 /* forget: removes the name of a key that was removed. set_leader: reports the group under this key, named
  * first. */
-void svi_alert_groups_forget(struct svi_alert_group *group, const char *gone);
+void svi_alert_groups_forget(struct svi_alert_group *group, const char *name);
 void svi_alert_groups_set_leader(struct svi_alert_group *group, const struct svi_group_alert *leader);
 
 /* All but the arrivals (`due`, `updated`), which clock_archive saves. It loads into the groups that are

@@ -139,7 +139,7 @@ static struct svi_key_entry *fleet_begin(struct svi_fleet *f, const char *key, u
     if (!entry)
         return NULL;
     entry->head.begun = svi_stream_seen(&f->stream);
-    entry->head.again = f->gone;
+    entry->head.again = f->removed;
     if (!(entry->engine = svi_fleet_make(f, f->stream.root->shared, entry, err)) ||
         svi_fleet_change(f, entry, err) != SVS_OK) {
         svi_engine_free(&entry->engine);
@@ -196,13 +196,12 @@ static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
     svi_key_table_remove(f->table, entry);
 }
 
-/* A key that published events is removed. `gone` counts it: if the key begins again, its events have another
- * epoch (svi_fleet_make). */
-/* A key that has published events is removed: if it comes again, its events have another epoch. */
+/* Removes a key that has published events, and counts it. If the key begins again, its events have
+ * another epoch (svi_fleet_make). */
 static svs_code fleet_end_key(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
     if (svi_fleet_end(f, entry, err) != SVS_OK)
         return err->code;
-    f->gone++;
+    f->removed++;
     fleet_remove(f, entry);
     return SVS_OK;
 }
@@ -276,11 +275,11 @@ void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const stru
     /* A turn is given to accepted samples alone: a command or passing time does not touch a key. */
     if (sample) {
         svi_fleet_groups_time(f, figures->ts);
-        entry->heard = now;
+        entry->last_arrival = now;
         svi_key_table_touch(f->table, entry);
         /* The key began with something that was refused: it is removed, and its number is given back if no
          * other key has begun since. So it leaves no trace in the state. */
-    } else if (figures->rows == 0 && entry->heard == 0) {
+    } else if (figures->rows == 0 && entry->last_arrival == 0) {
         f->begun -= entry->head.number + 1 == f->begun;
         (void)svi_fleet_end(f, entry, NULL); /* no record is of it, so it takes no memory */
         fleet_remove(f, entry);
@@ -453,11 +452,12 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
     if (code == SVS_OK && (code = fleet_prepare(f, key, !about, owner, &entry, &err)) == SVS_OK && entry)
         e = entry->engine;
     /* The bank of all keys takes the element first, here and in order: its score travels with it. */
-    const struct svi_shared_score *said = code == SVS_OK ? svi_fleet_share_element(f, entry, env, now) : NULL;
+    const struct svi_shared_score *score =
+        code == SVS_OK ? svi_fleet_share_element(f, entry, env, now) : NULL;
     /* A key that has accepted a sample goes to its worker, which counts the element in the receipt later.
      * The first sample stays on this thread: if it is refused, there is no such key. */
     if (code == SVS_OK && entry && entry->last.rows > 0 && fleet_workers(f) &&
-        svi_workers_give(f, entry, env, said, now))
+        svi_workers_give(f, entry, env, score, now))
         return;
     /* From here on this thread works with the engine; what was handed out before is taken up first, so
      * events leave in the order of the elements. */
@@ -469,7 +469,7 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
         svi_envelope_pass(env);
         e = f->stream.root;
     } else {
-        svi_engine_receive_shared(e, said);
+        svi_engine_receive_shared(e, score);
         svi_engine_ask(e->scratch, r->scores);
         code = svi_engine_take_element(e, env, now, &err);
         svi_engine_ask(e->scratch, NULL);
@@ -478,8 +478,9 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
     if (code == SVS_OK)
         r->accepted++;
     else /* a key that does not exist yet publishes nothing: its refusal is the root's */
-        svi_engine_refuse_input(entry && entry->last.rows == 0 && entry->heard == 0 ? f->stream.root : e, env,
-                                false, code, &err, now, r);
+        svi_engine_refuse_input(
+            entry && entry->last.rows == 0 && entry->last_arrival == 0 ? f->stream.root : e, env,
+            false, code, &err, now, r);
     svi_fleet_done_here(f, entry, code == SVS_OK, now);
     if (first && svi_stream_seen(&f->stream) > 0)
         svi_stream_check_names(&f->stream, e, now);
@@ -527,8 +528,9 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
     if (code == SVS_OK)
         code = svi_fleet_move_row(e, m, err);
     /* The bank of all keys does not take a row that was refused here. */
-    const struct svi_shared_score *said = code == SVS_OK ? svi_fleet_share_row(f, entry, m, now) : NULL;
-    svi_engine_receive_shared(e, said);
+    const struct svi_shared_score *score =
+        code == SVS_OK ? svi_fleet_share_row(f, entry, m, now) : NULL;
+    svi_engine_receive_shared(e, score);
     if (code == SVS_OK)
         code = svi_engine_row(e, m, bytes, length, now, err);
     else

@@ -220,19 +220,19 @@ struct svi_keys_removed {
 
 /* States of keys in files next to the checkpoints (fleet_keep.c). */
 struct svi_fleet_kept {
-    svi_key_files *files; /* NULL: none */
-    bool apart;           /* a checkpoint has the list of files instead of the states */
-    bool saving;          /* `pending` is being written */
-    svs_code failed;      /* why writing failed */
-    uint32_t generation;  /* of changes; grows with each checkpoint */
-    struct svi_key_list changed,
-        pending; /* keys changed since the last checkpoint; to be written for this one */
-    struct svi_keys_removed gone, going; /* removed keys, likewise */
-    size_t next;                         /* index in `pending` of the next key to write */
-    struct svi_key_sum sum;              /* of the valid records */
-    uint64_t alive;                      /* bytes of these */
-    uint64_t stale;                      /* bytes of records of keys that have changed or are pending */
-    uint64_t tidied;                     /* bytes rewritten so far */
+    svi_key_files *files;        /* NULL: none */
+    bool apart;                  /* a checkpoint has the list of files instead of the states */
+    bool saving;                 /* `pending` is being written */
+    svs_code failed;             /* why writing failed */
+    uint32_t generation;         /* of changes; grows with each checkpoint */
+    struct svi_key_list changed; /* keys changed since the last checkpoint */
+    struct svi_key_list pending; /* keys to be written for this one */
+    struct svi_keys_removed removed, removed_pending; /* removed keys, likewise */
+    size_t next;                                      /* index in `pending` of the next to write */
+    struct svi_key_sum sum;                           /* of the valid records */
+    uint64_t alive;                                   /* bytes of these */
+    uint64_t stale;  /* bytes of records of keys that have changed or are pending */
+    uint64_t tidied; /* bytes rewritten so far */
 };
 
 struct svi_fleet {
@@ -250,7 +250,7 @@ struct svi_fleet {
     svi_key_table *table;
     int64_t taken;                       /* elements and rows for all keys so far, refused ones too */
     uint64_t begun;                      /* keys so far */
-    uint64_t gone;                       /* of these, keys removed after their first sample */
+    uint64_t removed;                    /* of these, keys removed after their first sample */
     uint64_t rests;                      /* times that all sources had left */
     struct svi_key_queue queue;          /* keys that will change by the passing of time alone */
     struct svi_budget_pool pool;         /* results of all keys, from which the alert levels follow */
@@ -598,7 +598,7 @@ void svi_workers_free(struct svi_workers **workers); /* after the engines that u
 /* Gives the peeked element of a key with an engine to the worker of that key. The result is in the receipt of
  * the message, and published, after svi_workers_settle. False: no memory, nothing was done. */
 bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_envelope *env,
-                      const struct svi_shared_score *said, double now);
+                      const struct svi_shared_score *score, double now);
 
 /* Waits until all workers are idle and all events are published. */
 void svi_workers_settle(struct svi_fleet *f);

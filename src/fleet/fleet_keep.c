@@ -37,8 +37,8 @@ void svi_fleet_kept_clear(struct svi_fleet *f) {
     svi_key_files_free(&k->files);
     list_free(&k->changed);
     list_free(&k->pending);
-    svi_bytes_clear(&k->gone.records);
-    svi_bytes_clear(&k->going.records);
+    svi_bytes_clear(&k->removed.records);
+    svi_bytes_clear(&k->removed_pending.records);
 }
 
 static svs_code list_reserve(struct svi_key_list *l, size_t capacity, svs_error *err) {
@@ -202,9 +202,9 @@ svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *n, svs_error *
      * the key. */
     if (k->files && n->place.file > 0) {
         memcpy(r.name, n->name, n->head.length + 1u);
-        if (svi_key_record_append(&k->gone.records, &r, err) != SVS_OK)
+        if (svi_key_record_append(&k->removed.records, &r, err) != SVS_OK)
             return err->code;
-        svi_key_sum_add(&k->gone.sum, n->kept_hash);
+        svi_key_sum_add(&k->removed.sum, n->kept_hash);
         k->alive -= n->place.size;
     }
     list_leave(k, n);
@@ -242,34 +242,35 @@ svs_code svi_stream_keep_keys(svi_stream *s, const struct svi_state_dir *dir, sv
  * first, as no step after `generation++` may fail. */
 static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
     const struct svi_key_list spare = k->pending;
-    const struct svi_keys_removed unused = k->going;
+    const struct svi_keys_removed unused = k->removed_pending;
     /* From k->next on: what comes before has been written. */
-    bool left = k->going.records.size > 0;
+    bool left = k->removed_pending.records.size > 0;
     for (size_t i = k->next; i < spare.count && !left; i++)
         left = spare.at[i] != NULL;
     if (left && (list_reserve(&k->pending, k->pending.count + k->changed.count, err) != SVS_OK ||
-                 svi_bytes_reserve(&k->going.records, k->gone.records.size) != SVS_OK))
+                 svi_bytes_reserve(&k->removed_pending.records, k->removed.records.size) != SVS_OK))
         return svi_fail_memory(err, "the keys of two checkpoints");
     k->generation++; /* those changed are pending from here on */
     if (!left) {
         k->pending = k->changed;
         k->changed = (struct svi_key_list){spare.at, 0, spare.capacity};
-        k->going = k->gone;
-        k->gone = (struct svi_keys_removed){.records = unused.records};
-        k->gone.records.size = 0;
+        k->removed_pending = k->removed;
+        k->removed = (struct svi_keys_removed){.records = unused.records};
+        k->removed.records.size = 0;
     } else {
         for (size_t i = 0; i < k->changed.count; i++)
             if (k->changed.at[i])
                 /* They were of the generation before, and are pending by it. */
                 (void)list_add(&k->pending, k->changed.at[i], k->generation - 1, err); /* reserved */
         k->changed.count = 0;
-        (void)svi_bytes_append(&k->going.records, k->gone.records.data, k->gone.records.size);
+        (void)svi_bytes_append(&k->removed_pending.records, k->removed.records.data,
+                               k->removed.records.size);
         /* A sum of 128 bits in two halves: the low half has wrapped where it is smaller than a summand. */
-        const uint64_t low = k->going.sum.low + k->gone.sum.low;
-        k->going.sum.high += k->gone.sum.high + (low < k->gone.sum.low);
-        k->going.sum.low = low;
-        k->gone.records.size = 0;
-        k->gone.sum = (struct svi_key_sum){0};
+        const uint64_t low = k->removed_pending.sum.low + k->removed.sum.low;
+        k->removed_pending.sum.high += k->removed.sum.high + (low < k->removed.sum.low);
+        k->removed_pending.sum.low = low;
+        k->removed.records.size = 0;
+        k->removed.sum = (struct svi_key_sum){0};
     }
     k->next = 0;
     k->saving = true;
@@ -290,15 +291,15 @@ svs_code svi_stream_save_begin(svi_stream *s, struct svi_checkpoint *c, svs_erro
 static svs_code keep_removed(struct svi_fleet *f, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
     struct svi_key_place at;
-    if (k->going.records.size == 0)
+    if (k->removed_pending.records.size == 0)
         return SVS_OK;
-    if (svi_key_files_append(k->files, &k->going.records, UINT64_MAX, &at, err) != SVS_OK)
+    if (svi_key_files_append(k->files, &k->removed_pending.records, UINT64_MAX, &at, err) != SVS_OK)
         return err->code;
     /* The borrow is taken from `low` as it was before the subtraction. */
-    k->sum.high -= k->going.sum.high + (k->sum.low < k->going.sum.low);
-    k->sum.low -= k->going.sum.low;
-    k->going.records.size = 0;
-    k->going.sum = (struct svi_key_sum){0};
+    k->sum.high -= k->removed_pending.sum.high + (k->sum.low < k->removed_pending.sum.low);
+    k->sum.low -= k->removed_pending.sum.low;
+    k->removed_pending.records.size = 0;
+    k->removed_pending.sum = (struct svi_key_sum){0};
     return SVS_OK;
 }
 

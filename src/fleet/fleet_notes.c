@@ -40,14 +40,14 @@ svs_code svi_fleet_reserve_note(svi_stream *s, svs_error *err) {
 /* Drops notes from the front that are the last note of no key, but never the newest. A note in the middle
  * stays: the numbers behind it are indices. */
 static void notes_tidy(struct svi_fleet *f) {
-    uint64_t gone = 0;
+    uint64_t unused = 0;
     const uint64_t count = f->noted - f->dropped;
-    while (gone + 1 < count && f->notes[gone].keys == 0)
-        svi_shared_settings_leave(&f->notes[gone++].s);
-    if (gone == 0)
+    while (unused + 1 < count && f->notes[unused].keys == 0)
+        svi_shared_settings_leave(&f->notes[unused++].s);
+    if (unused == 0)
         return;
-    memmove(f->notes, f->notes + gone, (size_t)(count - gone) * sizeof *f->notes);
-    f->dropped += gone;
+    memmove(f->notes, f->notes + unused, (size_t)(count - unused) * sizeof *f->notes);
+    f->dropped += unused;
 }
 
 /* Has no way to fail: each call reserves the place of the next one, and svi_stream_prepare asks for it
@@ -117,10 +117,10 @@ static double note_moves(const struct svi_note *n) {
 }
 
 double svi_fleet_last_arrival(const struct svi_fleet *f, const struct svi_key_entry *entry) {
-    double heard = entry->heard;
+    double arrival = entry->last_arrival;
     for (uint64_t i = entry->head.note; i < f->noted; i++)
-        heard += note_moves(note_at(f, i));
-    return heard;
+        arrival += note_moves(note_at(f, i));
+    return arrival;
 }
 
 /* The key with the highest turn. A walk over all keys; asked for at the start of a process and by commands,
@@ -210,10 +210,10 @@ svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_e
         config = note_at(f, i)->kind == SVI_NOTE_CONFIG ? note_at(f, i) : config;
     if (config && touch_configure(f, entry, config->now, err) != SVS_OK)
         return err->code;
-    /* entry->heard gets here what svi_fleet_last_arrival has added so far on the fly. */
+    /* entry->last_arrival gets here what svi_fleet_last_arrival has added so far on the fly. */
     for (uint64_t i = entry->head.note; i < f->noted; i++) {
         const struct svi_note *n = note_at(f, i);
-        entry->heard += note_moves(n);
+        entry->last_arrival += note_moves(n);
         if (n->kind == SVI_NOTE_CLOCK)
             svi_engine_move_clock(entry->engine, n->step, n->now);
         else if (n->kind == SVI_NOTE_BEGIN)

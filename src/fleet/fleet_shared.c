@@ -282,22 +282,22 @@ void svi_fleet_shared_note_classes(struct svi_fleet_shared *sh) {
  * scores. */
 static void shared_say(struct svi_fleet_shared *sh, const double *scores, int rows, int classes) {
     struct svi_bank_scored scored;
-    struct svi_shared_score *said = &sh->said;
+    struct svi_shared_score *score = &sh->score;
     svi_bank_score(sh->bank, sh->row, scores, rows, classes, &scored);
-    said->classes = sh->label;
-    said->class_count = sh->regress ? 1 : classes;
-    said->known = sh->learned > 0 && classes <= SVI_SHARED_CLASSES;
-    if (!said->known)
+    score->classes = sh->label;
+    score->class_count = sh->regress ? 1 : classes;
+    score->known = sh->learned > 0 && classes <= SVI_SHARED_CLASSES;
+    if (!score->known)
         return;
     if (sh->regress) {
-        said->value[0] = scored.scores[0];
+        score->value[0] = scored.scores[0];
     } else if (classes < 2) {
-        said->value[0] = 0;
+        score->value[0] = 0;
     } else if (rows == 1) { /* half the log odds */
-        said->value[0] = -log1p(exp(2 * scored.scores[0]));
-        said->value[1] = -log1p(exp(-2 * scored.scores[0]));
+        score->value[0] = -log1p(exp(2 * scored.scores[0]));
+        score->value[1] = -log1p(exp(-2 * scored.scores[0]));
     } else {
-        memcpy(said->value, scored.scores, (size_t)rows * sizeof *said->value);
+        memcpy(score->value, scored.scores, (size_t)rows * sizeof *score->value);
     }
 }
 
@@ -526,9 +526,9 @@ static bool shared_forget(struct svi_fleet *f, const struct svi_key_entry *entry
     if (own.kind == SVS_NONE)
         return false;
     shared_id(entry, own, 0, id);
-    f->shared->said.known = false;
-    f->shared->said.removed = shared_forget_id(f->shared, id);
-    return f->shared->said.removed > 0;
+    f->shared->score.known = false;
+    f->shared->score.removed = shared_forget_id(f->shared, id);
+    return f->shared->score.removed > 0;
 }
 
 /* By the slots of all samples that are, or were recently, in the window or waiting: an id of one that has
@@ -580,7 +580,7 @@ const struct svi_shared_score *svi_fleet_share_element(struct svi_fleet *f, stru
         return NULL;
     }
     /* The last element's score must not pass for this one's. */
-    sh->said.known = false;
+    sh->score.known = false;
     return svi_fleet_share_row(f, entry, &m, now);
 }
 
@@ -589,11 +589,11 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
     struct svi_fleet_shared *sh = f->shared;
     struct svi_message m = *given;
     double *row = sh ? sh->schema.shape.row : NULL;
-    bool said;
+    bool found;
     if (!sh || !entry)
         return NULL;
     /* One buffer serves all elements: an old number must not be reported for this one. */
-    sh->said.removed = 0;
+    sh->score.removed = 0;
     if (!shared_origin_good(f, given, now)) {
         svi_schema_restore(&sh->schema);
         return NULL;
@@ -609,12 +609,12 @@ const struct svi_shared_score *svi_fleet_share_row(struct svi_fleet *f, struct s
     if (m.cells)
         m.x = row;
     if (m.op == SVI_LEARN)
-        said = shared_row(f, entry, &m, now);
+        found = shared_row(f, entry, &m, now);
     else if (m.op == SVI_LABEL)
-        said = shared_label(f, entry, m.id, m.y);
+        found = shared_label(f, entry, m.id, m.y);
     else
-        said = shared_forget(f, entry, m.id);
-    return said ? &sh->said : NULL;
+        found = shared_forget(f, entry, m.id);
+    return found ? &sh->score : NULL;
 }
 
 /* Commands take the same way as elements. A reset takes the rows back here, before the engine forgets the
@@ -625,16 +625,16 @@ const struct svi_shared_score *svi_fleet_share_command(struct svi_fleet *f, stru
     svs_error err;
     if (!f->shared)
         return NULL;
-    f->shared->said.removed = 0;
+    f->shared->score.removed = 0;
     if (c->op == SVI_COMMAND_RESET)
         svi_fleet_unshare(f, entry);
     if ((c->op != SVI_COMMAND_LABEL && c->op != SVI_COMMAND_FORGET) || svi_command_id(c, &id, &err) != SVS_OK)
         return NULL;
     if (c->op == SVI_COMMAND_FORGET) {
         if (shared_forget(f, entry, id))
-            return &f->shared->said;
+            return &f->shared->score;
     } else if (svi_command_label(c, &y, &err) == SVS_OK && shared_label(f, entry, id, y))
-        return &f->shared->said;
+        return &f->shared->score;
     return NULL;
 }
 
@@ -659,7 +659,7 @@ static const struct svi_shared_score *shared_peek(struct svi_fleet *f, const cha
         shared_consult(sh);
     }
     svi_schema_restore(&sh->schema);
-    return good ? &sh->said : NULL;
+    return good ? &sh->score : NULL;
 }
 
 const struct svi_shared_score *svi_fleet_shared_peek(svi_stream *s, const char *key,

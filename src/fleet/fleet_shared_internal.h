@@ -51,7 +51,7 @@ struct svi_fleet_shared {
     char (*name)[SVS_NAME_MAX];
     int label_count;
     struct svi_stack_start start, part[SVI_FLEET_PARTS];
-    struct svi_shared_score said; /* of the element at hand */
+    struct svi_shared_score score; /* of the element at hand */
 };
 
 /* ---- fleet_shared_bounds.c */

@@ -243,7 +243,7 @@ static svs_code key_state(struct svi_fleet *f, struct svi_key_entry *n, struct s
 
 svs_code svi_fleet_record(struct svi_fleet *f, struct svi_key_entry *n, struct svi_bytes *out,
                           uint8_t hash[16], svs_error *err) {
-    struct svi_key_record r = {.head = n->head, .last_arrival = n->heard, .last = n->last};
+    struct svi_key_record r = {.head = n->head, .last_arrival = n->last_arrival, .last = n->last};
     memcpy(r.name, n->name, n->head.length + 1u);
     svs_code code = key_state(f, n, &r, err);
     memcpy(hash, r.hash, sizeof r.hash);
@@ -280,7 +280,7 @@ svs_code svi_fleet_restore_entry(const struct svi_fleet *f, struct svi_key_entry
     size_t size = r->common_size;
     n->head = r->head;
     n->last = r->last;
-    n->heard = r->last_arrival;
+    n->last_arrival = r->last_arrival;
     if (f->shared)
         SVI_TRY(svi_key_share_unpack(&n->share, &common, &size, err));
     return svi_prior_key_unpack(&n->common, common, size, err);
@@ -340,7 +340,7 @@ void svi_fleet_archive(struct svi_archive *a, svi_stream *s) {
     svi_archive_int64(a, "taken", &f->taken, 0, INT64_MAX / 4);
     svi_archive_uint64(a, "begun", &f->begun);
     svi_fleet_pool_archive(a, f);
-    svi_archive_uint64(a, "gone", &f->gone);
+    svi_archive_uint64(a, "gone", &f->removed);
     if (svi_archive_loading(a)) /* unless the section of the sums follows */
         svi_fleet_sums_renew(f);
 }

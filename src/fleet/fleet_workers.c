@@ -31,9 +31,9 @@
 struct task {
     struct svi_key_entry *entry;
     struct svi_engine *engine;
-    struct svi_bytes element;     /* its bytes, what error events show, and the `columns` that it follows */
-    size_t size, shown, columns;  /* of these parts; shown 0: the element itself */
-    struct svi_shared_score said; /* by the bank of all keys */
+    struct svi_bytes element;    /* its bytes, what error events show, and its `columns` */
+    size_t size, shown, columns; /* of these parts; shown 0: the element itself */
+    struct svi_shared_score shared_score; /* by the bank of all keys */
     double now;
     int worker;
     svs_code code;
@@ -105,7 +105,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     /* The engine's sink is the task for the time of this element only. At the end it is that of the fleet
      * again, for commands and passing time. */
     svi_engine_send_to(t->engine, worker_sink, t);
-    svi_engine_receive_shared(t->engine, &t->said);
+    svi_engine_receive_shared(t->engine, &t->shared_score);
     svi_engine_ask(scratch, receipt.scores);
     t->code = svi_engine_use_scratch(t->engine, scratch, &t->error);
     if (t->code == SVS_OK)
@@ -263,7 +263,7 @@ static svs_code task_copy(struct task *t, const struct svi_envelope *env) {
 }
 
 bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_envelope *env,
-                      const struct svi_shared_score *said, double now) {
+                      const struct svi_shared_score *score, double now) {
     struct svi_workers *c = f->workers;
     /* The ring is full: half of it is taken up, which leaves the workers something to do meanwhile. */
     if (c->given - c->taken_up == TASKS)
@@ -281,11 +281,11 @@ bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct s
     }
     t->entry = entry;
     t->engine = entry->engine;
-    if (said) {
-        t->said = *said;
+    if (score) {
+        t->shared_score = *score;
     } else {
-        t->said.known = false;
-        t->said.removed = 0;
+        t->shared_score.known = false;
+        t->shared_score.removed = 0;
     }
     t->now = now;
     t->receipt = f->stream.receipt;

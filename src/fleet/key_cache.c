@@ -225,7 +225,7 @@ static void cache_bound(svi_key_cache *c, size_t items) {
 /* ---- writing */
 
 /* Removals first: a number that was removed and is put again must end with its new bytes. All of it is one
- * transaction: a failure leaves the table as it was, and `gone` for the next try. */
+ * transaction: a failure leaves the table as it was, and `removed` for the next try. */
 static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int count, const uint8_t *bytes) {
     MDB_txn *txn;
     int error = mdb_txn_begin(c->env, NULL, 0, &txn);

@@ -49,7 +49,8 @@ struct svi_key_table {
     size_t owner_places, owner_count;
     int64_t part_of_owner, beyond; /* keys of owners beyond that many each */
     int64_t count, in_memory;
-    struct svi_key_entry *first, *last, *newest, *oldest, *silent, *latest; /* `heard`: the last one */
+    struct svi_key_entry *first, *last, *newest, *oldest;
+    struct svi_key_entry *silent, *latest; /* ends of the list by `last_arrival` */
     uint64_t turns;
     bool ordered; /* by turns: by silence */
 };
@@ -113,17 +114,17 @@ static bool owners_reserve(svi_key_table *t) {
 }
 
 static void owner_leave(svi_key_table *t, uint64_t owner) {
-    struct owner_count *gone = owner_find(t, owner);
+    struct owner_count *count = owner_find(t, owner);
     /* `beyond` is the sum of max(0, keys - part) over all owners: it falls by one where this owner is above
      * its part. */
-    t->beyond -= gone->keys > t->part_of_owner;
-    if (gone->keys == 0 || --gone->keys > 0)
+    t->beyond -= count->keys > t->part_of_owner;
+    if (count->keys == 0 || --count->keys > 0)
         return;
     t->owner_count--;
     /* Deletion from linear probing (Knuth, 6.4, Algorithm R): each entry up to the next free place moves
      * into the hole, unless its home lies behind the hole, where a search for it would not pass. */
     const size_t mask = t->owner_places - 1;
-    size_t hole = (size_t)(gone - t->owners);
+    size_t hole = (size_t)(count - t->owners);
     for (size_t i = (hole + 1) & mask; t->owners[i].keys > 0; i = (i + 1) & mask) {
         const size_t home = t->owners[i].owner & mask;
         if (((i - home) & mask) < ((i - hole) & mask))

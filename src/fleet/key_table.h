@@ -30,11 +30,11 @@ struct svi_key_entry {
     uint64_t hash;
     struct svi_key_entry *before, *after; /* in the order in which keys began */
     struct svi_key_entry *newer, *older;  /* of keys in memory, approximately by last use */
-    struct svi_key_entry *sooner, *later; /* by `heard`, kept once it has been asked for */
+    struct svi_key_entry *sooner, *later; /* by `last_arrival`, kept once it has been asked for */
     struct svi_key_head head;
     struct svi_engine *engine; /* NULL: out of memory */
     struct svi_fleet *fleet;   /* to which the engine belongs */
-    double heard;              /* arrival clock of the last sample */
+    double last_arrival;       /* arrival clock of the last sample */
     struct svi_key_figures last;
     struct svi_prior_key common; /* its description for the prior, where keys share one */
     struct svi_key_share share;  /* likewise for the bank of all keys */
