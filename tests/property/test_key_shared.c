@@ -444,7 +444,7 @@ static void only_scored(void **state) {
         }
         give(&r, &m, i % KEYS);
         if (compare) {
-            const struct svi_shared_score *learned = &svi_fleet_of(r.fleet)->shared->said;
+            const struct svi_shared_score *learned = &svi_fleet_of(r.fleet)->shared->score;
             assert_true(learned->known && before.known);
             assert_memory_equal(before.value, learned->value, sizeof before.value[0] * 2);
         }
