@@ -10,6 +10,7 @@
 #include "config/rule_settings.h"
 #include "data/cell.h"
 #include "engine/engine_internal.h"
+#include "learner/learner_held.h"
 
 #define STRANGERS_SHOWN 4  /* names, and as many columns */
 #define STRANGER_TEXT   40 /* bytes of each */
@@ -104,12 +105,15 @@ void svi_engine_report_classes(struct svi_engine *e, int from, double now) {
     char reason[SVS_ERROR_TEXT], shown[4 * SVS_NAME_MAX + 4];
     for (int k = from; k < svs_learner_class_count(e->learner); k++) {
         svs_value_text(svs_learner_class(e->learner, k), shown, sizeof shown);
-        if (names_report_twin(e, k, shown, now) || e->kept[SVI_KEPT_LABELLED] <= LATE_CLASS)
+        if (names_report_twin(e, k, shown, now))
+            continue;
+        /* The second class is what the stream was waiting for, however late it begins. */
+        if (k < 2 || svi_learner_arrivals(e->learner) <= LATE_CLASS)
             continue;
         snprintf(reason, sizeof reason,
-                 "the label %.40s is new, after more than %d labelled samples of %d class%s: if it is a "
+                 "the label %.40s is new, after more than %d labelled samples of %d classes: if it is a "
                  "mistake, correct its producer, and forget the sample if it has an id",
-                 shown, LATE_CLASS, k, k == 1 ? "" : "es");
+                 shown, LATE_CLASS, k);
         svi_publish_error(e, SVS_NEW_CLASS, reason, NULL, 0, now);
     }
 }

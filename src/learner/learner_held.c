@@ -14,6 +14,10 @@
  * the time of a sample; and a kept sum takes the memory of 49 values. */
 #define KEPT_FROM 1024
 
+int64_t svi_learner_arrivals(const svs_learner *l) {
+    return l->arrivals;
+}
+
 void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
     *out = (struct svi_learner_span){.window = l->window.pushed,
                                      .window_oldest = svi_ring_oldest(&l->window),

@@ -13,6 +13,9 @@ struct svi_learner_span {
     int64_t waiting, waiting_oldest;
 };
 
+/* Labelled samples since the model began, or was rebuilt with other settings. */
+int64_t svi_learner_arrivals(const svs_learner *l);
+
 /* O(1). */
 void svi_learner_span(const svs_learner *l, struct svi_learner_span *out);
 
