@@ -155,13 +155,13 @@ static bool archive_counters(struct svi_archive *a, svs_learner *l) {
     svi_archive_double(a, "condition now", &l->refine.now);
     svi_archive_double(a, "condition worst", &l->refine.worst);
     svi_archive_double(a, "refine off", &l->refine.off);
-    svi_archive_double(a, "refine gone", &l->refine.gone);
+    svi_archive_double(a, "refine gone", &l->refine.moved);
     svi_archive_bool(a, "refine fresh", &l->refine.fresh);
     /* The guard compares numbers of arrivals: a rebuild that lay behind would never come. */
     bool ahead = l->arrivals ? l->next_rebuild > l->arrivals : l->next_rebuild == 0;
     bool learned = l->base <= l->order && l->order <= l->arrivals && l->held_learned <= l->order;
     bool refine = l->refine.lost >= 0 && l->refine.residual >= 0 && l->refine.now >= 0 &&
-                  l->refine.worst >= 0 && l->refine.off >= 0 && l->refine.gone >= 0 &&
+                  l->refine.worst >= 0 && l->refine.off >= 0 && l->refine.moved >= 0 &&
                   l->refine.looked <= l->arrivals;
     return svi_archive_check(a, refine, "an estimate of what w has lost that cannot be") &&
            svi_archive_check(a, ahead, "the next rebuild is not ahead") &&

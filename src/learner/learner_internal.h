@@ -88,7 +88,7 @@ struct svi_refine {
     double lost;       /* by removals, plus what the last pass left; relative to w */
     double residual;   /* of the bias's equation at the last measurement, for a sample of weight 1 */
     double now, worst; /* condition at the last measurement, and its maximum since the last pass */
-    double off, gone;  /* at the last measurement: relative error of P, and distance that w has moved */
+    double off, moved; /* at the last measurement: relative error of P, and distance that w has moved */
     int64_t looked;    /* arrivals at the last pass or rebuild */
     int64_t looks;     /* passes since the last rebuild */
     int64_t wait;      /* changes until the next measurement */

@@ -317,13 +317,13 @@ static double refine_error(svs_learner *l, double gain) {
 }
 
 /* How far w has come since it was right, relative to it. */
-static double refine_removed(svs_learner *l) {
+static double refine_moved(svs_learner *l) {
     double *w = l->scratch[2];
     const int padded = l->m->r.padded;
     const double squares = refine_combination(l, w);
     l->m->kernels->add_times(w, l->from, -1, l->d + 1);
-    const double gone = sqrt(l->m->kernels->dot(w, w, padded) / squares);
-    return gone < 1 / DBL_EPSILON ? gone : squares > 0 ? 1 / DBL_EPSILON : 0;
+    const double moved = sqrt(l->m->kernels->dot(w, w, padded) / squares);
+    return moved < 1 / DBL_EPSILON ? moved : squares > 0 ? 1 / DBL_EPSILON : 0;
 }
 
 static double refine_tolerated(const svs_learner *l) {
@@ -338,10 +338,11 @@ static bool refine_off_too_far(const svs_learner *l) {
  * of P times the way that w has come and, if it continues like this, will come. */
 static void refine_measure_error(svs_learner *l, double gain) {
     struct svi_refine *r = &l->refine;
-    const double gone = refine_removed(l), on = fmax(gone - r->gone, 0);
+    const double moved = refine_moved(l), on = fmax(moved - r->moved, 0);
     r->off = refine_error(l, gain);
-    r->gone = gone;
-    r->fresh = r->lost + r->off * (gone + on) > fmax(PROMISED, refine_tolerated(l)) || refine_off_too_far(l);
+    r->moved = moved;
+    const double loss = r->lost + r->off * (moved + on);
+    r->fresh = loss > fmax(PROMISED, refine_tolerated(l)) || refine_off_too_far(l);
     l->drifts = false;
 }
 
@@ -389,7 +390,7 @@ bool svi_refine_watch(svs_learner *l) {
 /* w is right as it is: the way is counted from here. */
 static void refine_stay(svs_learner *l) {
     refine_combination(l, l->from);
-    l->refine.gone = 0;
+    l->refine.moved = 0;
 }
 
 void svi_refine_new_rows(svs_learner *l) {
