@@ -179,19 +179,19 @@ static void compare(const struct bank *b, const msgpack_object *score, struct re
     if (!members || !id || !made || made->via.u64 != b->version || !b->has[0] || id->via.u64 >= SAMPLES)
         return;
     for (int k = 0; k < FORESTS; k++) {
-        const msgpack_object *said = get(members, names[k]);
+        const msgpack_object *published = get(members, names[k]);
         double x[D];
-        if (!said || said->via.array.size != 1)
+        if (!published || published->via.array.size != 1)
             continue;
         sample((int)id->via.u64, x);
         const double own = score_of(b, &b->forest[b->has[k] ? k : 0], x);
-        r->worst = fmax(r->worst, fabs(own - real(&said->via.array.ptr[0])));
+        r->worst = fmax(r->worst, fabs(own - real(&published->via.array.ptr[0])));
         r->compared++;
     }
 }
 
 /* One event (topic, payload). False: nothing arrived in time. */
-static bool hear(void *sub, struct bank *b, struct result *r) {
+static bool receive(void *sub, struct bank *b, struct result *r) {
     zmq_msg_t topic, payload;
     msgpack_unpacked event;
     zmq_msg_init(&topic);
@@ -238,7 +238,7 @@ static int talk(void *push, void *sub) {
         if (send_sample(push, i) != 0)
             return 1;
     while (came && r.scores < SAMPLES)
-        came = hear(sub, &bank, &r);
+        came = receive(sub, &bank, &r);
     printf("%d scores of trees compared, %d forests received, largest difference %.1e\n", r.compared,
            bank.received, r.worst);
     for (int k = 0; k < FORESTS; k++)

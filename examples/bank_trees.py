@@ -87,11 +87,12 @@ def compare(bank, forests, score, x):
         entry = entries.get(name) or entries.get("trees-5000")  # the same until it has trees of its own
         if entry is None or name not in score["members"]:
             continue
-        said = np.array(score["members"][name])
+        published = np.array(score["members"][name])
         last = score["members"].get("last", [0])[0]
-        own = tree_scores(bank, forests[entry["name"], entry["version"]], entry, x, len(said), last)
+        forest = forests[entry["name"], entry["version"]]
+        own = tree_scores(bank, forest, entry, x, len(published), last)
         compared += 1
-        worst = max(worst, float(np.max(np.abs(own - said) / (1 + np.abs(said)))))
+        worst = max(worst, float(np.max(np.abs(own - published) / (1 + np.abs(published)))))
     return compared, worst
 
 
@@ -113,8 +114,8 @@ def main():
         push.send(msgpack.packb({"id": i, "x": x.tolist(), "y": y}))
 
     banks, forests = {}, {}
-    compared, worst, nodes, heard = 0, 0.0, 0, 0
-    while heard < SAMPLES:
+    compared, worst, nodes, received = 0, 0.0, 0, 0
+    while received < SAMPLES:
         topic, payload = sub.recv_multipart()
         event = msgpack.unpackb(payload, strict_map_key=False)
         if topic.startswith(b"bank."):
@@ -124,7 +125,7 @@ def main():
                     forests[forest["name"], forest["version"]] = forest
                     nodes += 1
         elif topic.startswith(b"score."):
-            heard += 1
+            received += 1
             bank = banks.get(event.get("bank"))
             if bank is not None and "members" in event and event["id"] in x_of:
                 more, difference = compare(bank, forests, event, x_of[event["id"]])

@@ -109,17 +109,17 @@ until_true "the second half" settled presses 1 6000
 echo "one worker has all four, and all rows are learned"
 show
 
-worker calm undisturbed --key machine
+worker three undisturbed --key machine
 feed undisturbed first.csv --key machine
 feed undisturbed second.csv --key machine
 until_true "the rows of a worker that nobody disturbs" settled undisturbed 1 6000
 weights two >two.weights
-weights calm >calm.weights
+weights three >three.weights
 echo "presses: $(wc -l <two.weights)"
-if cmp -s two.weights calm.weights; then
+if cmp -s two.weights three.weights; then
     echo "their models are, bit for bit, those of a worker that nobody disturbed"
 else
-    diff two.weights calm.weights
+    diff two.weights three.weights
     exit 1
 fi
 

@@ -26,15 +26,15 @@ trap 'exit 1' INT TERM
 # start NAME FLAGS...: a learner on free ports; its addresses are then in ${in[NAME]}, ${out[NAME]} and ${ctl[NAME]}.
 declare -A in out ctl
 start() {
-    local name=$1 kind address said
+    local name=$1 kind address report
     shift
     mkfifo "$folder/$name"
     "$svmstream" run --in 'tcp://127.0.0.1:*' --out 'tcp://127.0.0.1:*' --ctl 'tcp://127.0.0.1:*' --in.mode router \
         --stream "$name" "$@" </dev/null 2>"$folder/$name" &
     children+=($!)
-    exec {said}<"$folder/$name"
+    exec {report}<"$folder/$name"
     while [ -z "${in[$name]-}" ] || [ -z "${out[$name]-}" ] || [ -z "${ctl[$name]-}" ]; do
-        read -r kind address _ <&"$said" || {
+        read -r kind address _ <&"$report" || {
             echo "svmstream run did not start" >&2
             exit 1
         }
@@ -44,7 +44,7 @@ start() {
         ctl) ctl[$name]=$address ;;
         esac
     done
-    cat <&"$said" >/dev/null & # what it reports later
+    cat <&"$report" >/dev/null & # what it reports later
 }
 
 # A row is a day. The budget allows about one alert of unusual weather a year.

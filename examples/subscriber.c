@@ -64,14 +64,14 @@ static const msgpack_object *get(const msgpack_object *map, const char *name) {
     return NULL;
 }
 
-struct said {
+struct published {
     long id;
     uint64_t version;
     double score;
 };
 
 /* Reads one `score.` payload; -1 when it is not one, or one without a score (no class was known yet). */
-static int read_score(const void *bytes, size_t length, struct said *out) {
+static int read_score(const void *bytes, size_t length, struct published *out) {
     msgpack_unpacked unpacked;
     int result = -1;
     msgpack_unpacked_init(&unpacked);
@@ -80,7 +80,8 @@ static int read_score(const void *bytes, size_t length, struct said *out) {
         const msgpack_object *id = get(&unpacked.data, "id"), *version = get(&unpacked.data, "model");
         const msgpack_object *scores = get(&unpacked.data, "scores");
         if (id && version && scores && scores->type == MSGPACK_OBJECT_ARRAY && scores->via.array.size == 1) {
-            *out = (struct said){(long)id->via.i64, version->via.u64, scores->via.array.ptr[0].via.f64};
+            const double score = scores->via.array.ptr[0].via.f64;
+            *out = (struct published){(long)id->via.i64, version->via.u64, score};
             result = 0;
         }
     }
@@ -89,14 +90,14 @@ static int read_score(const void *bytes, size_t length, struct said *out) {
 }
 
 /* The events received. */
-struct heard {
+struct received {
     svs_model *model[MODELS];
     int models;
-    struct said score[SAMPLES];
+    struct published score[SAMPLES];
     int scores;
 };
 
-static const svs_model *find(const struct heard *h, uint64_t version) {
+static const svs_model *find(const struct received *h, uint64_t version) {
     for (int i = 0; i < h->models; i++)
         if (h->model[i]->version == version)
             return h->model[i];
@@ -105,7 +106,7 @@ static const svs_model *find(const struct heard *h, uint64_t version) {
 
 /* One event (topic, payload); returns 1 when the score of the last sample was received, -1 when nothing arrived
  * in time. */
-static int hear(void *sub, struct heard *h) {
+static int receive(void *sub, struct received *h) {
     zmq_msg_t topic, payload;
     int last = 0;
     zmq_msg_init(&topic);
@@ -119,7 +120,7 @@ static int hear(void *sub, struct heard *h) {
         else
             svs_model_free(&m);
     } else if (h->scores < SAMPLES) {
-        struct said s;
+        struct published s;
         if (read_score(zmq_msg_data(&payload), zmq_msg_size(&payload), &s) == 0) {
             h->score[h->scores++] = s;
             last = s.id == SAMPLES - 1;
@@ -130,10 +131,10 @@ static int hear(void *sub, struct heard *h) {
     return last;
 }
 
-static int compare(const struct heard *h) {
+static int compare(const struct received *h) {
     int compared = 0, equal = 0;
     for (int i = 0; i < h->scores; i++) {
-        const struct said *s = &h->score[i];
+        const struct published *s = &h->score[i];
         const svs_model *m = find(h, s->version);
         double x[D], own;
         if (!m || s->id < 0 || s->id >= SAMPLES)
@@ -148,20 +149,20 @@ static int compare(const struct heard *h) {
 }
 
 static int talk(void *push, void *sub) {
-    static struct heard heard;
+    static struct received events;
     int last = 0, status = 1;
     for (int i = 0; i < SAMPLES; i++)
         if (send_sample(push, i) != 0)
             return 1;
     while (last == 0)
-        last = hear(sub, &heard);
+        last = receive(sub, &events);
     if (last < 0)
         fprintf(stderr, "subscriber: no event arrived within %d ms: %s\n", FIRST_WAIT_MS,
                 zmq_strerror(zmq_errno()));
     else
-        status = compare(&heard);
-    for (int i = 0; i < heard.models; i++)
-        svs_model_free(&heard.model[i]);
+        status = compare(&events);
+    for (int i = 0; i < events.models; i++)
+        svs_model_free(&events.model[i]);
     return status;
 }
 

@@ -77,16 +77,16 @@ def main():
     models, scores = listen(sub)
 
     compared = equal = right = 0
-    for i, said in scores.items():
-        model = models.get(said["model"])
+    for i, published in scores.items():
+        model = models.get(published["model"])
         if model is None or model["d"] != D:
             continue
         w, b = weights(model)
         own = w @ x_of[i] + b
         compared += 1
-        equal += bool(np.allclose(own, said["scores"], rtol=1e-9, atol=1e-9))
+        equal += bool(np.allclose(own, published["scores"], rtol=1e-9, atol=1e-9))
         best = int(np.argmax(own)) if len(own) > 1 else int(own[0] > 0)
-        right += model["classes"][best] == said["yhat"]
+        right += model["classes"][best] == published["yhat"]
     print(f"{compared} scores compared, {equal} equal, {right} with the same class")
     sys.exit(0 if compared >= SAMPLES // 2 and equal == right == compared else 1)
 
