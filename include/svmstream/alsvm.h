@@ -58,13 +58,13 @@ SVS_API void svs_alsvm_scores(const svs_alsvm *m, const double *x, double *score
 SVS_API svs_code svs_alsvm_step(svs_alsvm *m, const svs_operation *op, int count, double *leverage,
                                 svs_error *err);
 
-/* Any number of operations as one block through BLAS (Eqs. 3 and 7; elimination in the given order), equal to
- * one-by-one steps up to rounding. scores, if not NULL, receives count x K values: each sample's scores just
- * before its own operation. Allocates.
+/* Runs any number of operations as one block through BLAS (Eqs. 3 and 7), in the given order. The
+ * result equals one-by-one steps up to rounding. scores, if not NULL, receives count x K values:
+ * each sample's scores just before its own operation. Allocates.
  *
- * falsvm needs K = 1 and targets +-1. It skips an addition with t w'x > 0, and a removal whose `skip` entry
- * is set. On return skip[i] is true for skipped operations. Without falsvm skip may be NULL. SVS_NUMERIC,
- * SVS_NO_MEMORY: the model is unchanged. */
+ * falsvm needs K = 1 and targets +-1. It skips an addition with t w'x > 0, and a removal whose
+ * `skip` entry is set. On return skip[i] is true for skipped operations. Without falsvm skip may be
+ * NULL. SVS_NUMERIC, SVS_NO_MEMORY: the model is unchanged. */
 SVS_API svs_code svs_alsvm_block(svs_alsvm *m, const svs_operation *op, int count, bool falsvm, bool *skip,
                                  double *scores, svs_error *err);
 

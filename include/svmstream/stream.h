@@ -140,16 +140,16 @@ SVS_API void svs_stream_free(svs_stream **s);
 
 /* ---- one row */
 
-/* Predicts the row, assesses its novelty and then learns it, if it has a label. *out (may be NULL) is filled
- * in. The arrival time of the row is that of the machine's clock; if alert.interval was set, a row
- * without ts counts as that many seconds after the one before it. A refusal is counted (figure `refused`),
- * and with keys it is a use of its key. It changes nothing else.
+/* Predicts the row, assesses its novelty and then learns it, if it has a label. *out (may be NULL)
+ * is filled in. The arrival time of the row is that of the machine's clock. If alert.interval was
+ * set, a row without ts counts as that many seconds after the one before it. A refusal is counted
+ * (figure `refused`), and with keys it is a use of its key. It changes nothing else.
  *
- * Codes: SVS_MISSING_X, SVS_NOT_FINITE,
- * SVS_WRONG_DIMENSION, SVS_WRONG_KIND (rows with names in a stream without, or the reverse), SVS_WRONG_TYPE
- * (a word in a column of numbers), SVS_BAD_COLUMN, SVS_DUPLICATE_KEY, SVS_MISSING_VALUE (the setting missing
- * refuses), SVS_BAD_LABEL, SVS_BAD_WEIGHT, SVS_BAD_ID, SVS_BAD_KEY, SVS_TS_AHEAD, SVS_OUTLIER, SVS_TOO_LARGE,
- * SVS_LIMIT, SVS_SETTING (the calendar needs a ts), SVS_INVALID (a member of the row is out of its range),
+ * Codes: SVS_MISSING_X, SVS_NOT_FINITE, SVS_WRONG_DIMENSION, SVS_WRONG_KIND (rows with names in a
+ * stream without, or the reverse), SVS_WRONG_TYPE (a word in a column of numbers), SVS_BAD_COLUMN,
+ * SVS_DUPLICATE_KEY, SVS_MISSING_VALUE (the setting missing refuses), SVS_BAD_LABEL,
+ * SVS_BAD_WEIGHT, SVS_BAD_ID, SVS_BAD_KEY, SVS_TS_AHEAD, SVS_OUTLIER, SVS_TOO_LARGE, SVS_LIMIT,
+ * SVS_SETTING (the calendar needs a ts), SVS_INVALID (a member of the row is out of its range),
  * SVS_NO_MEMORY. */
 SVS_API svs_code svs_stream_step(svs_stream *s, const svs_row *row, svs_outcome *out, svs_error *err);
 
