@@ -70,10 +70,11 @@ void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const st
 void svi_gram_take(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
                    double target);
 
-/* The same as svi_gram_add, in three parts, so that another thread can do the last one, which costs most:
- * gathers a sample, up to SVI_GRAM_BLOCK; moves the gathered ones to `rows` (SVI_GRAM_BLOCK x n) and returns
- * their number, or 0 for a dimension that is not worth it; adds `count` rows to g, and reads or writes
- * nothing else. Between the last two no function but svi_gram_gather may be called. */
+/* The same as svi_gram_add, in three parts, so that another thread can do the last and most
+ * expensive one. The first collects a sample, up to SVI_GRAM_BLOCK of them. The second moves the
+ * collected ones to `rows` (SVI_GRAM_BLOCK x n) and returns their number. It returns 0 for a
+ * dimension too small to be worth it. The third adds `count` rows to g, and reads or writes nothing
+ * else. Between the last two only svi_gram_gather may be called. */
 void svi_gram_gather(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
                      double target);
 int svi_gram_detach(struct svi_gram *g, double *rows);
@@ -88,8 +89,9 @@ bool svi_gram_clear_coordinate(struct svi_gram *g, const struct svi_kernels *k, 
 /* sum s z_j over all samples, gathered ones included. */
 double svi_gram_total(const struct svi_gram *g, int j);
 
-/* sum s t z (n values) for row `row` of `rows` rows of W: t is 1 in the class of the row (with one row, the
- * second of two classes) and -1 elsewhere; in a regression t is the target. Gathered samples are included. */
+/* sum s t z (n values) for row `row` of the `rows` rows of W. The target t is 1 in the class of the
+ * row and -1 elsewhere. A single row belongs to the second of two classes. In a regression t is the
+ * sample's target. Gathered samples are included. */
 void svi_gram_right_hand_side(const struct svi_gram *g, int row, int rows, bool regress, double *to);
 
 /* Multiplies every sum by `factor`. */

@@ -1,14 +1,14 @@
 /* The public calls of a learner (svmstream/learner.h), and what it reports of itself.
  *
- * A step scores first and learns then: the row is standardised into input 0 of the recursion, everything
- * that can fail (a bad value, memory for an id, a new class) is checked or reserved before the first change,
- * the scores are made, and svi_slide learns (learner_slide.c). Invariant: a call that fails has changed
- * nothing but what had expired by time. A sample without a label but with an id waits in a ring with the
- * scores it was given; svs_learner_label takes it from there.
+ * A step scores first and then learns. It standardises the row into input 0 of the recursion.
+ * Before the first change it checks or reserves everything that can fail: a bad value, memory for
+ * an id, a new class. It then makes the scores, and svi_slide learns (learner_slide.c). Invariant:
+ * a call that fails has changed nothing but what had expired by time. A sample without a label but
+ * with an id waits in a ring with the scores it was given. svs_learner_label takes it from there.
  *
- * In the order of reading: svs_learner_step with learner_insert_row, learner_admit, learner_make_scores and
- * learner_take_label; svs_learner_label and svs_learner_forget; svs_learner_model. The construction only
- * when capacities are the question. */
+ * In the order of reading: svs_learner_step with learner_insert_row, learner_admit,
+ * learner_make_scores and learner_take_label; svs_learner_label and svs_learner_forget;
+ * svs_learner_model. The construction matters only when capacities are the question. */
 #include "svmstream/learner.h"
 
 #include <math.h>

@@ -1,12 +1,16 @@
-/* A learner field by field (learner_archive.h). The order is part of the format: features and classes, which
- * say how much capacity there must be; counters; scaler, energies and ridge; P and W; both rings; the sums
- * where they are more than scratch; then what only some learners have (archive_rare). The parts archive
- * themselves (ring.c, gram.c, scaler.c, recursion.c).
+/* A learner field by field (learner_archive.h). The order is part of the format:
+ *  - features and classes, which say how much capacity there must be;
+ *  - counters;
+ *  - scaler, energies and ridge;
+ *  - P and W, then both rings;
+ *  - the sums, where they are more than scratch;
+ *  - what only some learners have (archive_rare).
+ * The parts archive themselves (ring.c, gram.c, scaler.c, recursion.c).
  *
- * One function saves and loads: where `a->loading` is set the fields are filled, else written. Loading
- * trusts nothing: memory is taken only for what the bytes that are left can fill, and after each part the
- * invariants that span several fields are checked. An archive keeps its first error, and every call after it
- * does nothing. */
+ * One function saves and loads: where `a->loading` is set it fills the fields, otherwise it writes
+ * them. Loading trusts nothing. It takes memory only for what the remaining bytes can fill. After
+ * each part it checks the invariants that span several fields. An archive keeps its first error,
+ * and every call after it does nothing. */
 #include "learner/learner_archive.h"
 
 #include <math.h>

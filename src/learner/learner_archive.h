@@ -1,10 +1,16 @@
 /* learner_archive.h: saves and loads a learner, bit for bit, and checks a loaded one.
  *
- * Archived is what determines future bits: features and classes, P (one triangle; both halves of a diagonal
- * block are equal) with the pending rank-1 changes, W, scaler, energies, ridge, both rings oldest first, and
- * the sums where they are more than scratch. Not archived: capacities, positions in a ring, hash chains,
- * padding, the content of dead slots, a snapshot in progress. So the form depends neither on how the learner
- * reached its state nor on the kernels. */
+ * The archive holds what determines future bits:
+ *
+ *  - features and classes;
+ *  - P with the pending rank-1 changes, as one triangle (both halves of a diagonal block are
+ *    equal);
+ *  - W, scaler, energies, ridge, and both rings with the oldest first;
+ *  - the sums where they are more than scratch.
+ *
+ * Not archived: capacities, positions in a ring, hash chains, padding, the content of dead slots, a
+ * snapshot in progress. So the form depends neither on how the learner reached its state nor on the
+ * kernels. */
 #ifndef SVI_LEARNER_ARCHIVE_H
 #define SVI_LEARNER_ARCHIVE_H
 

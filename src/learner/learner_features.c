@@ -1,10 +1,11 @@
-/* The features of a learner: how more come, which of them are unscaled, and which take part.
+/* The features of a learner: how more are added, which of them are unscaled, and which take part.
  *
- * Where a feature is unscaled, those that come later are declared first, and are in the recursion only from
- * their first value other than 0 on, with all before them: in the same sample whether a stream begins with
- * all of its columns or has them one after another as its categories come, so that both do the same work and
- * have the same bits. Until then d is less than `declared`, their weights are 0, and rows held have 0 there.
- * Without such features all that are declared are in at once, as it always was. */
+ * If no feature is unscaled, every declared feature is in the recursion at once. If one is, later
+ * features are declared first and wait for their first value other than 0. With that value a
+ * feature enters the recursion, and so do all before it. It enters in the same sample whether a
+ * stream begins with all of its columns or gains them as its categories come. Both streams
+ * therefore do the same work and have the same bits. Until then d is less than `declared`. The
+ * weights of the waiting features are 0, and the rows held have 0 there. */
 #include <string.h>
 
 #include "base/fail.h"

@@ -5,9 +5,10 @@
 
 #include "svmstream/learner.h"
 
-/* Number of samples that have entered the window, and the waiting list, so far (a sample labelled late enters
- * the window as a new one); and the number of the oldest that is still there, from 0: that of the next one if
- * none is. */
+/* Counts of samples, for the window and for the waiting list. `window` and `waiting` count those
+ * that have entered so far. A sample labelled late enters the window as a new one. The other two
+ * number, from 0, the oldest sample still held. Where none is held, that is the number of the next
+ * one. */
 struct svi_learner_span {
     int64_t window, window_oldest;
     int64_t waiting, waiting_oldest;

@@ -335,9 +335,9 @@ void svi_ridge_grow(svs_learner *l, int old);
 double svi_prior_entry(const svs_learner *l, int i, int j);
 void svi_prior_apply(const svs_learner *l, const double *u, double *out);
 void svi_prior_right(const svs_learner *l, int k, double *r);
-/* With the first sample x of a learner that has a prior to begin with (waits): begin adds the classes of the
- * prior and reserves one more if the sample's is new (`fresh`; SVS_NO_MEMORY: may be tried again); solve
- * makes the first epoch. */
+/* For the first sample x of a learner that has a prior to begin with (waits). begin adds the
+ * classes of the prior. If the sample's class is new (`fresh`), it reserves one more.
+ * SVS_NO_MEMORY: may be tried again. solve makes the first epoch. */
 bool svi_prior_waits(const svs_learner *l);
 svs_code svi_prior_begin(svs_learner *l, bool fresh, svs_error *err);
 void svi_prior_solve(svs_learner *l, const double *x);

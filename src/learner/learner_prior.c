@@ -137,9 +137,9 @@ double svi_prior_entry(const svs_learner *l, int i, int j) {
     const int a = i > 0 ? prior_place(l, i) : -1, b = j > 0 ? prior_place(l, j) : -1;
     if ((i > 0 && a < 0) || (j > 0 && b < 0))
         return 0;
-    /* Entry (0, 0) is share N; (i, 0) share inverse_i (off_i + N delta_i); (i, j) share inverse_i inverse_j
-     * (S_ij + off_i delta_j + off_j delta_i + N delta_i delta_j), where S and off are sums about m, and off
-     * is what the rounding of m left. */
+    /* Entry (0, 0) is share N, and (i, 0) is share inverse_i (off_i + N delta_i). Entry (i, j) is
+     * share inverse_i inverse_j (S_ij + off_i delta_j + off_j delta_i + N delta_i delta_j). S and
+     * off are sums about m, and off is what the rounding of m left. */
     const double share = prior_share(l), *mean = l->scaler.mean, *inverse = l->scaler.inverse;
     if (i == 0)
         return share * p->total;

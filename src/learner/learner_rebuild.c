@@ -1,14 +1,18 @@
-/* The guard. Rounding in P grows slowly on ordinary data and at once when large samples enter and leave, and
- * it never heals by itself (NUMERICS 4); so P and w are rebuilt from sums that only ever grew:
- *   - at fixed arrivals: 8, 16, 32, ... up to the window's size (P = I/nu swings widely while the first
- *     samples come), then every PERIOD windows; for the last window before that a bucket gathers G sample by
- *     sample, so that the rebuild itself needs no pass over the window;
- *   - at once, from the rows held, when the energy sentinel, a pivot, a leverage, or a weight or target that
- *     dwarfed the others and has left says so (learner_slide.c).
- * Where classes are balanced, planned rebuilds come after each quarter of what is held and are made from the
- * rows, which are weighed again by the shares of now (learner_weights.c). Each rebuild begins an epoch: the
- * scaler is fitted again, and w is refined once against the residual of the rows. Read svi_guard and
- * svi_rebuild first, then rebuild_scaler_from_sums and rebuild_solve. */
+/* The guard. Rounding in P grows slowly on ordinary data, and at once when large samples enter and
+ * leave. It never heals by itself (NUMERICS 4). So P and w are rebuilt from sums that only ever
+ * grew:
+ *  - At fixed arrivals: 8, 16, 32, ... up to the window's size, because P = I/nu swings widely
+ *    while the first samples come. Then every PERIOD windows. For the last window before such a
+ *    rebuild a bucket gathers G sample by sample, so the rebuild itself needs no pass over the
+ *    window.
+ *  - At once, from the rows held, when a signal calls for it (learner_slide.c). The signals are the
+ *    energy sentinel, a pivot, a leverage, and the removal of a weight or target that dwarfed the
+ *    others.
+ * Where classes are balanced, a planned rebuild comes after each quarter of what is held. It is
+ * made from the rows, which are weighed again by the present shares (learner_weights.c). Each
+ * rebuild begins an epoch: the scaler is fitted again, and w is refined once against the residual
+ * of the rows. Read svi_guard and svi_rebuild first, then rebuild_scaler_from_sums and
+ * rebuild_solve. */
 #include <math.h>
 #include <string.h>
 

@@ -1,18 +1,17 @@
-/* Refinement: P loses digits, and w follows it with every sample. The residual of the rows held takes w back,
- * w += P (b - G w), as exactly as a fresh solve would have it; where that would not last, P is made again.
+/* Refinement. P loses digits, and w follows it with every sample. The residual of the rows held
+ * takes w back, w += P (b - G w), as exactly as a fresh solve would have it. Where that would not
+ * last, P is made again.
  *
- * A check of the residual reads the whole window, so it is made when w may be off, not by the clock. What P
- * has lost acts like a matrix that was added to G: w goes wrong by its relative error times the way that w
- * has come since it was right. Both are measured about 32 times a window (refine_measure): the error of P by
- * two vectors u of which G u is kept sample by sample, so that P (G u) should be u again (svi_energy); the
- * way by where w was (`from`). Removals that leave little of 1 call for a measure once their losses add up. A
- * P that is made again keeps the epoch's coordinates: when it is made is a matter of rounding, which must not
- * move the ridge. In small windows a check is cheap, and with scale none the ridge drowns G u: there the
- * residual of the bias's equation, or the condition alone, says when.
+ * A check of the residual reads the whole window, so it is made when w may be off, not by the
+ * clock. What P has lost acts like a matrix that was added to G. The error of w is the relative
+ * error of P times the distance that w has moved since it was right. Both are measured about 32
+ * times a window (refine_measure). For the error of P, G u is kept sample by sample for two vectors
+ * u: P (G u) should be u again (svi_energy). The distance is measured from where w was (`from`).
  *
- * One check serves all classes, as they share P: it is that of one combination of the rows of W with fixed
- * signs. Only where its correction counts are all of them corrected, in one more pass. A stream on which
- * nothing is wrong keeps its bits. */
+ * Removals that leave little of 1 call for a measurement once their losses add up. A P that is made
+ * again keeps the epoch's coordinates: rounding decides when it is made, and that must not move the
+ * ridge. In small windows a check is cheap, and with scale none the ridge drowns G u. There the
+ * residual of the bias's equation, or the condition alone, decides. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -197,8 +196,12 @@ static double refine_combine(svs_learner *l) {
 
 /* ---- correction */
 
-/* How far w is off, relative to it: |P residual| / |w| for the combination of its rows. With one row that is
- * w itself, whose correction is in scratch[3] then. */
+/* How far w is off, relative to it: |P residual| / |w| for the combination of its rows. With one
+ * row that is w itself, whose correction is in scratch[3] then.
+ *
+ * One check serves all classes, as they share P: it checks one combination of the rows of W with
+ * fixed signs. Only where its correction counts are all rows corrected, in one more pass. A stream
+ * on which nothing is wrong keeps its bits. */
 static double refine_look(svs_learner *l) {
     const double squares = refine_combine(l);
     l->health.window_reads++;
@@ -249,8 +252,8 @@ static double refine_center(const svs_learner *l, int j) {
     return e->energy[j] > OFFSET * OFFSET * e->energy[0] ? INFINITY : 1;
 }
 
-/* How far the equation of the bias is off, in the worst row of W, for a sample of weight 1: sum s t - (G
- * w)_0, all of which is kept in sums, so it costs no pass over the rows. */
+/* How far the equation of the bias is off, in the worst row of W, for a sample of weight 1: sum s t
+ * - (G w)_0. All of it is kept in sums, so it costs no pass over the rows. */
 static double refine_equation(svs_learner *l, double gain) {
     const size_t padded = (size_t)l->m->r.padded;
     const double total = l->energy->energy[0];
@@ -316,7 +319,7 @@ static double refine_error(svs_learner *l, double gain) {
     return off < 1 ? off : 1; /* NaN too */
 }
 
-/* How far w has come since it was right, relative to it. */
+/* How far w has moved since it was right, relative to it. */
 static double refine_moved(svs_learner *l) {
     double *w = l->scratch[2];
     const int padded = l->m->r.padded;
@@ -334,8 +337,9 @@ static bool refine_off_too_far(const svs_learner *l) {
     return l->refine.off > fmax(OFF_MAX, OFF_PLAIN * refine_tolerated(l));
 }
 
-/* Calls for a check if w may be off too far before the next measure: by what is lost so far, plus the error
- * of P times the way that w has come and, if it continues like this, will come. */
+/* Calls for a check if w may be off too far before the next measurement. The estimate is what is
+ * lost so far, plus the error of P times a distance. The distance is how far w has moved and, at
+ * this pace, will move. */
 static void refine_measure_error(svs_learner *l, double gain) {
     struct svi_refine *r = &l->refine;
     const double moved = refine_moved(l), on = fmax(moved - r->moved, 0);
@@ -387,7 +391,7 @@ bool svi_refine_watch(svs_learner *l) {
     return refine_measure(l) > UNCENTRED;
 }
 
-/* w is right as it is: the way is counted from here. */
+/* w is right as it is: the distance is counted from here. */
 static void refine_stay(svs_learner *l) {
     refine_combination(l, l->from);
     l->refine.moved = 0;

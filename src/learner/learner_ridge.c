@@ -1,15 +1,16 @@
 /* The ridge: sum ridge_j v_j v_j', v_j the image of the coordinate that it is about.
  *
- * Without forgetting ridge_j is nu. With it all that P holds fades with every learned sample, the ridge too,
- * and to add what is missing to all coordinates each time would cost D times a step. So each has its turn:
- * after n learned samples coordinate j (0 the bias) has faded for (n - j) mod period samples and counts
+ * Without forgetting ridge_j is nu. With it all that P holds fades with every learned sample, the
+ * ridge too. Adding what is missing to all coordinates each time would cost D times a step. So the
+ * coordinates take turns. After n learned samples coordinate j (0 the bias) has faded for (n - j)
+ * mod period samples and counts
  *
  *     rho_j = nu forget^((n - j) mod period),
  *
- * where the sample learned last counts fully. The period is the power of two that D fits into, or the
- * samples in which nu falls to one half, if these are fewer: rho_j lies between nu/2 and nu, and it follows
- * from the counts alone, whenever a feature arrived and whenever P was rebuilt. Invariant: l->ridge is rho in
- * hats to rounding, and exactly what P holds. */
+ * where the sample learned last counts fully. The period is the power of two that D fits into, or
+ * the samples in which nu falls to one half, if these are fewer. So rho_j lies between nu/2 and nu.
+ * It follows from the counts alone, whenever a feature arrived and whenever P was rebuilt.
+ * Invariant: l->ridge is rho in hats to rounding, and exactly what P holds. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

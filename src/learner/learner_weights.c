@@ -1,13 +1,14 @@
 /* The factors by which samples count, by their classes (svs_class_rule in svmstream/learner.h).
  *
- * A factor is set when the label comes and kept in the sample's slot: what leaves is removed as it was
- * learned. It changes only where P is made from the rows again (svi_class_weigh_again). Without that, the
- * first samples of a class that was away would outweigh for a whole window those that follow: on mammography
- * (window 1000; its rare class comes in runs) the area under precision and recall is 0.53 with it and 0.28
- * without. Classes of few samples are left as they are, for their share is hardly known: with them the area
- * is lower by 0.01 on Gaussians of 1 % positives. Invariant: class_held[k] is the number of live slots of
- * class k, learned or not; without a window it is the sum of what the samples of class k that arrived count
- * by `forget` alone. */
+ * A factor is set when the label comes and kept in the sample's slot, so a sample is removed as it
+ * was learned. The factor changes only where P is made from the rows again (svi_class_weigh_again).
+ * Without that, the first samples of a class that was away would outweigh those that follow for a
+ * whole window. On mammography (window 1000; its rare class comes in runs) the area under precision
+ * and recall is 0.53 with it and 0.28 without. Classes of few samples are left as they are, because
+ * their share is hardly known. With them the area is lower by 0.01 on Gaussians of 1 % positives.
+ *
+ * Invariant: class_held[k] is the number of live slots of class k, learned or not. Without a window
+ * it is a sum over the samples of class k that arrived, each counted by `forget` alone. */
 #include <string.h>
 
 #include "base/alloc.h"

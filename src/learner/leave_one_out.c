@@ -1,13 +1,15 @@
 /* Leave-one-out errors for a grid of C, from one decomposition (linalg/ridge_path.h).
  *
- * With A = G0 + a R, G0 = sum s z z' over the held, a = C now / C and R the ridge of now, the score that
- * sample i would have had from all the others is t - (t - z'w)/(1 - h), h = s z'A^-1 z (Sherman-Morrison;
- * Allen 1974, "PRESS"). In the coordinates q of the decomposition z'A^-1 v = sum_j q_j(z) q_j(v) shrink_j,
- * so that all C share the q of a row, and each adds one weighted product.
+ * A = G0 + a R, with G0 = sum s z z' over the samples held, R the present ridge and a = C now / C.
+ * The score that sample i would have had from all the others is t - (t - z'w)/(1 - h), h = s z'A^-1
+ * z (Sherman-Morrison; Allen 1974, "PRESS"). In the coordinates q of the decomposition z'A^-1 v =
+ * sum_j q_j(z) q_j(v) shrink_j. All C therefore share the q of a row, and each adds one weighted
+ * product.
  *
- * The bias's part of the ridge is left out of R and added after it as one more step, as ridge_add_bias does:
- * with scale none its vector is as long as the means are far from 0, and inside G0 + a R it would drown the
- * samples. G0 has the bias's direction by itself, since each z has a 1 there.
+ * R leaves out the bias's part of the ridge. That part is added after R as one more step, as
+ * ridge_add_bias does. With scale none its vector is as long as the means are far from 0. Inside G0
+ * + a R it would drown the samples. G0 has the bias's direction by itself, since each z has a 1
+ * there.
  *
  * Read svi_leave_one_out first: it gathers, decomposes, shrinks and makes one pass over the rows. */
 #include "learner/leave_one_out.h"

@@ -1,12 +1,14 @@
 /* Plain sums of many models (plain_sums.h): the prior's sums without center and bounds, the number of rows,
  * and the names of the features.
  *
- * The rows lie as far from 0 as they come. Sums have about 32 digits, of which the center, taken out in twice
- * the precision when the numbers are read (svi_plain_sums_window), costs twice those of the mean over the
- * deviation: at a mean of 1e8 deviations 16 are left, all that a double shows.
+ * The rows lie as far from 0 as they come. Sums have about 32 digits. The center is taken out in
+ * twice the precision when the numbers are read (svi_plain_sums_window). This costs twice the
+ * digits of the mean over the deviation. At a mean of 1e8 deviations 16 digits are left, all that a
+ * double shows.
  *
- * A name is a block of its own. It is stated with each place that a feature gets, so a feature that is in
- * the sums has its name; the walk over all keys that makes the sums again states them again.
+ * A name is a block of its own. It is stated with each place that a feature gets, so a feature that
+ * is in the sums has its name. The walk over all keys that makes the sums again also states the
+ * names again.
  *
  * Read svi_plain_sums_add first, then svi_plain_sums_move and svi_plain_sums_window. */
 #include "learner/plain_sums.h"

@@ -7,9 +7,10 @@
  *
  *     nu |w|^2 + min(1, n0 / N) sum_all s (t - w'z)^2 + sum_own s (t - w'z)^2,
  *
- * which is nu |w|^2 + min(1, n0 / N) (w - u)'G (w - u) + sum_own ... with G = sum_all s z z' and u = G^-1
- * sum_all s t z, the exact model of all keys: its ridge pulls towards u (ALGORITHMS: power prior; Ibrahim and
- * Chen 2000). G is not needed row by row, only as sums, and these add up over keys.
+ * which is nu |w|^2 + min(1, n0 / N) (w - u)'G (w - u) + sum_own ... with G = sum_all s z z' and u
+ * = G^-1 sum_all s t z. The exact model of all keys is u, and the ridge pulls towards it
+ * (ALGORITHMS: power prior; Ibrahim and Chen 2000). G is needed only as sums, not row by row, and
+ * sums add up over keys.
  *
  * Samples and keys that differ too much from the others are excluded (learner/prior_bounds.h).
  *
@@ -42,9 +43,10 @@ struct svi_prior {
     struct svi_prior_bounds bounds; /* as of its sums */
 };
 
-/* Center of a key whose n samples have this mean: shrunk towards the level of all keys (empirical Bayes;
- * Efron and Morris 1973): level + B / (B + V / n) (mean - level), with B the variance between keys and V the
- * variance within. A mean too far from the level is not shrunk. */
+/* Center of a key whose n samples have this mean. The mean is shrunk towards the level of all keys
+ * (empirical Bayes; Efron and Morris 1973): level + B / (B + V / n) (mean - level). B is the
+ * variance between keys, V the variance within a key. A mean too far from the level is not
+ * shrunk. */
 double svi_prior_center(const struct svi_prior *p, uint16_t feature, double mean, double n);
 
 /* Makes a prior from these sums and bounds, with one user. *made is NULL if the sums are empty.

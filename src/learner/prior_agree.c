@@ -1,13 +1,14 @@
 /* The verdict on a prior of other machines (prior_agree.h).
  *
- * Its model u is solved from its own sums, and scored on the sums that the keys here hold, which needs none
- * of their rows: with z relative to the mean of the samples, the mean loss of u differs from that of the best
- * constant by u'Su - 2 u'c + (a - t)^2, where S and c are the covariances here, a what u says at the mean,
- * and t the mean target. Where u is no better than a constant by that, and by more than chance, other
- * machines have another law (or one of them lies), and keys here begin better with what is known here.
+ * The model u of the prior is solved from the prior's own sums. It is scored on the sums that the
+ * keys here hold, which needs none of their rows. With z relative to the mean of the samples, the
+ * mean loss of u differs from that of the best constant by u'Su - 2 u'c + (a - t)^2. S and c are
+ * the covariances here, a is what u predicts at the mean, and t is the mean target. If u is worse
+ * than a constant by more than chance, other machines have another law, or one of them lies. Keys
+ * here then begin better with what is known here.
  *
- * A feature whose spread is many times that of the keys here would outweigh what a new key learns itself, by
- * the square: such a prior is refused whatever its model says.
+ * A feature whose spread is many times that of the keys here would outweigh what a new key learns
+ * itself, by the square. Such a prior is refused whatever its model predicts.
  *
  * Read svi_prior_assess first. */
 #include "learner/prior_agree.h"

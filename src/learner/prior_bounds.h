@@ -1,15 +1,16 @@
 /* prior_bounds.h: robust bounds that keep outlying rows and keys out of the prior and limit the share of each
  * key.
  *
- * For each feature, and for the target of a regression, the bounds have the typical spread within a key, the
- * middle of the levels of keys, and how far from it a level may be. All are medians over keys, so that fewer
- * than half of the keys cannot move them far:
+ * For each feature, and for the target of a regression, the bounds hold three numbers. These are
+ * the typical spread within a key, the middle of the levels of keys, and how far from it a level
+ * may be. All are medians over keys, so fewer than half of the keys cannot move them far:
  *
- *  - A row is excluded if a feature is more than SVI_PRIOR_MAX_MULTIPLE typical spreads from the center of
- * its key. Its weight counts for at most SVI_PRIOR_MAX_MULTIPLE typical weights.
+ *  - A row is excluded if a feature is more than SVI_PRIOR_MAX_MULTIPLE typical spreads from the
+ *    center of its key.
+ *  - The weight of a row counts for at most SVI_PRIOR_MAX_MULTIPLE typical weights.
  *  - A feature that varies in fewer than SVI_PRIOR_MIN_KEYS keys takes no part.
- *  - A key counts for at most SVI_PRIOR_MAX_KEY_WEIGHT typical keys: the weights of its rows get a factor, a
- * power of 4. A key that would need a factor below 4^-6 is excluded.
+ *  - A key counts for at most SVI_PRIOR_MAX_KEY_WEIGHT typical keys: the weights of its rows get a
+ *    factor, a power of 4. A key that would need a factor below 4^-6 is excluded.
  *  - The level of a key counts for the level of all if it is not too far from the middle.
  *
  * A key is described by a few numbers (struct svi_prior_key), which stay known while it is out of memory. All

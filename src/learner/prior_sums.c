@@ -1,13 +1,13 @@
 /* Sums of samples in twice the precision (prior_sums.h).
  *
- * A sample touches the whole triangle of its coordinates, as a step of the recursion does; so rows are
- * padded, with values that mean nothing, and the kernels know no ends of loops. The lower halves are added
- * up as they come, and are put in order when they are moved or read: what they lose lies 30 digits below the
- * sum. A label's name is a block of its own.
+ * A sample touches the whole triangle of its coordinates, as a step of the recursion does. Rows are
+ * therefore padded, with values that mean nothing, and the kernels know no ends of loops. The lower
+ * halves are added up as they come, and are put in order when they are moved or read. What they
+ * lose lies 30 digits below the sum. A label's name is a block of its own.
  *
- * Invariants: the sum of what entered minus what left is exact to some 1e-30 of the largest that was ever in
- * (`peak`), so removal leaves nothing behind; coordinate 0 is the constant 1, a feature keeps its coordinate
- * until the sums are cleared.
+ * Invariants: The sum of what entered minus what left is exact to some 1e-30 of the largest that
+ * was ever in (`peak`), so removal leaves nothing behind. Coordinate 0 is the constant 1. A feature
+ * keeps its coordinate until the sums are cleared.
  *
  * Read svi_prior_sums_add first, then svi_prior_sums_move (parts into all) and svi_prior_sums_inexact. */
 #include "learner/prior_sums.h"

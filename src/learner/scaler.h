@@ -1,10 +1,11 @@
-/* scaler.h: the coordinates in which P is kept: a constant 1, then each feature minus its mean, divided by
- * its deviation.
+/* scaler.h: the coordinates in which P is kept: a constant 1, then each feature minus its mean,
+ * divided by its deviation.
  *
- * G of the window is always kept in these coordinates, even when the setting is `scale none`: the ridge is
- * then nu T T' instead of nu I, with z = T (1, x), so that the model is the one of the raw features and only
- * the rounding differs (raw features may have a condition of 1e12). A scaler is frozen for an epoch: it
- * changes only when P is rebuilt. An unscaled feature has mean 0 and deviation 1 in every epoch. */
+ * G of the window is always kept in these coordinates, even when the setting is `scale none`. The
+ * ridge is then nu T T' instead of nu I, with z = T (1, x). The model is therefore that of the raw
+ * features, and only the rounding differs. Raw features may have a condition of 1e12. A scaler is
+ * frozen for an epoch: it changes only when P is rebuilt. An unscaled feature has mean 0 and
+ * deviation 1 in every epoch. */
 #ifndef SVI_SCALER_H
 #define SVI_SCALER_H
 

@@ -1,9 +1,10 @@
-/* window_sums.h: the sums over the samples of a window that determine its least-squares model. They add up:
- * moved to one center, the sums of several windows are those of all their samples.
+/* window_sums.h: the sums over the samples of a window that determine its least-squares model. They
+ * add up: moved to one center, the sums of several windows are those of all their samples.
  *
- * x: the raw features; w: the weight with which the model counts a sample, class factor and forgetting
- * included; c: a center near the mean, so that no digits are lost to the level of a feature; t: the target
- * of a regression. */
+ *  - x: the raw features.
+ *  - w: the weight with which the model counts a sample, class factor and forgetting included.
+ *  - c: a center near the mean, so that no digits are lost to the level of a feature.
+ *  - t: the target of a regression. */
 #ifndef SVI_WINDOW_SUMS_H
 #define SVI_WINDOW_SUMS_H
 
