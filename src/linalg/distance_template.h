@@ -1,11 +1,15 @@
 /* distance_template.h: distances of rows and the functions of them that kernels consist of. Part of
  * kernels_template.h.
  *
- * In order of reading: L1 and squared L2 distances of many rows from one, with and without missing
- * coordinates; exp(x) for x <= 0 and the kernels on it (rbf, decay, sums of powers of one exponential); and
- * asinh, which bends outliers of a standardised row. Exponentials and logarithms are polynomials: no call of
- * the C library, so a vector costs little more than one number. The last, partial vector is copied through a
- * local one: no load or store reaches past the arrays. */
+ * In order of reading:
+ *
+ *  - L1 and squared L2 distances of many rows from one, with and without missing coordinates;
+ *  - exp(x) for x <= 0 and the kernels on it (rbf, decay, sums of powers of one exponential);
+ *  - asinh, which bends outliers of a standardised row.
+ *
+ * Exponentials and logarithms are polynomials. They call no function of the C library, so a vector
+ * costs little more than one number. A partial vector at the end is copied through a local one, so
+ * no load or store reaches past the arrays. */
 
 /* The sums of four vectors, each in the order of `sum`, by a transposing tree. */
 typedef double four_u __attribute__((vector_size(32), aligned(8)));

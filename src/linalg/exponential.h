@@ -34,9 +34,10 @@ static inline svi_two svi_both(double c) {
 }
 SVI_EXPONENTIAL(svi_exp_two, svi_two, svi_two_bits, svi_both)
 
-/* log(x), x positive and not denormal, with a relative error of 2e-13. Types as above; places: unsigned
- * integers. x = 2^e m with m around 1; with f = (m - 1) / (m + 1), log m = 2 atanh(f). e is computed with
- * 1024 added, so that it shifts without a sign, and becomes a double in the last bits of 2^52. */
+/* log(x), x positive and not denormal, with a relative error of 2e-13. Types as above; places:
+ * unsigned integers. x = 2^e m with m around 1. With f = (m - 1) / (m + 1), log m = 2 atanh(f). e
+ * is computed with 1024 added, so that it shifts without a sign. It becomes a double in the last
+ * bits of 2^52. */
 #define SVI_LOGARITHM(name, real, bits, places, all)                                                         \
     static inline __attribute__((always_inline)) real name(real x) {                                         \
         const bits root = (bits)all(0x1.6a09e667f3bcdp-1), up = (bits)all(2.0); /* root: of 1/2 */           \

@@ -91,8 +91,9 @@ struct svi_kernels {
                              const double *inverse, int d);
     /* Row group_i of sums (n values each) += s_i z_i, over `count` contiguous rows z. */
     void (*groups_add)(double *sums, int n, const double *z, const double *s, const int *group, int count);
-    /* Adds a sample to the sums: energy = keep energy + s z^2, sum = keep sum + s z, probe = keep probe + s z
-     * (z'way); peak keeps the largest spread, energy - sum^2 / energy[0]. keep in (0, 1]: forgetting. */
+    /* Adds a sample to the sums: energy = keep energy + s z^2, sum = keep sum + s z, probe = keep
+     * probe + s z (z'way). The forgetting is keep in (0, 1]. The largest spread, energy - sum^2 /
+     * energy[0], is kept in peak. */
     void (*energy_add)(struct svi_energy *e, const double *z, double s, double keep, int padded);
     /* Subtracts a sample from the sums. True when a spread fell more than `drop`-fold below its peak, unless
      * that peak is at most `noise` of the energy that is left. */

@@ -35,8 +35,9 @@ struct svi_floats {
     /* AdaGrad (Duchi, Hazan, Singer 2011) for the gradient g = c f: sum = keep sum + g^2, w -= eta g /
      * sqrt(sum + 1e-8), keep in (0, 1]; 1/sqrt to 5e-6. */
     void (*adagrad)(float *w, float *sum, const float *f, float c, float eta, float keep, int n);
-    /* p = z_0 (1, z_0), z_1 (1, z_0, z_1), ...: d (d + 3) / 2 values, then zeros up to n. z is padded; p has
-     * a capacity of n + SVI_FLOATS_PAD values, scratch one of padded d + 2 SVI_FLOATS_PAD. */
+    /* p = z_0 (1, z_0), z_1 (1, z_0, z_1), ...: d (d + 3) / 2 values, then zeros up to n. Requires
+     * a padded z. The capacity of p is n + SVI_FLOATS_PAD values, that of scratch padded d + 2
+     * SVI_FLOATS_PAD. */
     void (*products)(const float *z, int d, int n, float *p, float *scratch);
     /* f = (p - mean) / sqrt(variance) clipped at +-clip, 0 where the variance is at most 1e-10; to 5e-6. */
     void (*normalise)(const float *p, const float *mean, const float *variance, float clip, int n, float *f);

@@ -1,11 +1,17 @@
-/* kernels_template.h: the kernels of kernels.h, written once for vectors of VW doubles and compiled once per
- * instruction set. The including file defines VW (2, 4, 8), KERNELS, FLOATS, NEAREST (the names of the
- * tables), ISA, ISA_NAME, and STRIP_FOR, a function: the strip height for a dimension, a multiple of VW.
+/* kernels_template.h: the kernels of kernels.h, written once for vectors of VW doubles and compiled
+ * once per instruction set. The including file defines VW (2, 4, 8), KERNELS, FLOATS, NEAREST (the
+ * names of the tables), ISA, ISA_NAME and STRIP_FOR. The function STRIP_FOR gives the strip height
+ * for a dimension, a multiple of VW.
  *
- * In order of reading: vectors and their parts; the sweep over P (column, strip, sweep_fixed) and the steps
- * of the recursion on top of it; standardised rows and the sums of the energy sentinel; the Gram matrix by
- * register tiles; products of many rows; then the parts in files of their own: distances and exponentials,
- * triangles, the columns of the plain rules, single precision and the search for near rows.
+ * In order of reading:
+ *
+ *  - vectors and their parts;
+ *  - the sweep over P (column, strip, sweep_fixed) and the steps of the recursion on top of it;
+ *  - standardised rows and the sums of the energy sentinel;
+ *  - the Gram matrix by register tiles;
+ *  - products of many rows;
+ *  - then the parts in files of their own: distances and exponentials, triangles, the columns of
+ *    the plain rules, single precision, and the search for near rows.
  *
  * The order of every sum depends on the sizes alone, never on alignment: the same input gives the same bits
  * in every call. */
@@ -312,9 +318,10 @@ static bool step_one(struct svi_recursion *r, struct svi_change *c) {
     return true;
 }
 
-/* Two operations from one sweep, equal to one after the other (Eqs. 3 and 7): both products are with the old
- * P, and the in-order elimination M = L D L' of the 2 x 2 system corrects the second for the first. In a
- * slide the addition comes first: the other order would pass through a smaller G. */
+/* Two operations from one sweep, equal to one after the other (Eqs. 3 and 7). Both products are
+ * with the old P. The in-order elimination M = L D L' of the 2 x 2 system corrects the second for
+ * the first. In a slide the addition comes first: the other order would pass through a smaller
+ * G. */
 static bool step_two(struct svi_recursion *r, struct svi_change *c) {
     const int n = r->padded;
     products(r, 2);
@@ -350,9 +357,9 @@ INLINE vec standard_part(const double *x, const double *mean, const double *inve
     return (load_part(x, from, to) - load_part(mean, from, to)) * load_part(inverse, from, to);
 }
 
-/* z is stored in whole vectors because it is loaded that way next: a load that spans two stores has to wait
- * for both. x - 1 and its kind shift the features by one lane, to make space for z[0] = 1; lane 0 is never
- * read from there. */
+/* z is stored in whole vectors because the next load reads whole vectors. A load that spans two
+ * stores has to wait for both. The x - 1 loads shift the features by one lane, to make space for
+ * z[0] = 1. Lane 0 is never read from them. */
 static double standardise(double *z, const double *x, const double *mean, const double *inverse, int d,
                           int capacity) {
     const int n = d + 1;

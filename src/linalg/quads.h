@@ -83,9 +83,9 @@ struct svi_pair_lesson {
     double p[2][SVI_QUAD];        /* out: the probabilities, by class */
 };
 
-/* Scores of the probabilities of samples of two classes: the log loss, at most `loss_most`, the Brier score
- * and the probability of the second class, each as a whole number of units, below 2^32. p has the bit
- * SVI_PAIR_TRUE set when the sample was of the second class. */
+/* Scores of the probabilities of samples of two classes: the log loss, at most `loss_most`, the
+ * Brier score and the probability of the second class. Each is a whole number of units, below 2^32.
+ * p has the bit SVI_PAIR_TRUE set when the sample was of the second class. */
 #define SVI_PAIR_TRUE UINT32_C(0x80000000)
 struct svi_pair_units {
     double loss_most, loss, brier, p; /* units in 1 */

@@ -1,9 +1,16 @@
-/* quads_template.h: the loops of quads.h, compiled once for registers of four doubles, and once in plain C,
- * where the compiler uses two registers of two. QUADS: the name of the table.
+/* quads_template.h: the loops of quads.h, compiled once for registers of four doubles, and once in
+ * plain C, where the compiler uses two registers of two. QUADS: the name of the table.
  *
- * In order of reading: quads and their parts, softmax; the law of many classes and its lesson; the law of two
- * classes, four samples at once; a step of the curve; the cuts of the quality alarm; block moments and
- * outliers. Both builds must agree bit for bit: expressions are written in one order, min and max follow the
+ * In order of reading:
+ *
+ *  - quads and their parts, softmax;
+ *  - the law of many classes and its gradient (the lesson);
+ *  - the law of two classes, four samples at once;
+ *  - a step of the curve;
+ *  - the cuts of the quality alarm;
+ *  - block moments and outliers.
+ *
+ * Both builds must agree bit for bit. Expressions are written in one order, min and max follow the
  * processor's instruction (NaN and -0 included), and the build turns fused operations off. */
 #include "linalg/quads.h"
 

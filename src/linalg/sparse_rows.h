@@ -83,9 +83,10 @@ void svi_rows_multiply(const struct svi_kernels *k, const svs_rows *r, int64_t f
 void svi_rows_add(const struct svi_kernels *k, const svs_rows *r, int64_t first, int64_t count,
                   const double *s, double *v, double one);
 
-/* g (n x n, row-major, lower triangle, n = d, or d + 1 when one != 0) += sum_i s_i z_i z_i', z = (x, one),
- * over the `count` rows that `index` lists (NULL: rows 0 .. count - 1); s == NULL: all 1. Dense rows cost
- * O(n^2) each in rank-k products, sparse ones O(nnz^2). SVS_NO_MEMORY. */
+/* Adds sum_i s_i z_i z_i', z = (x, one), to g, over the `count` rows that `index` lists (NULL: rows
+ * 0 .. count - 1). Without s (NULL) all s_i are 1. The matrix g is n x n, row-major, lower
+ * triangle, with n = d, or d + 1 when one != 0. Dense rows cost O(n^2) each in rank-k products,
+ * sparse ones O(nnz^2). SVS_NO_MEMORY. */
 svs_code svi_rows_gram(const svs_rows *r, const int64_t *index, int64_t count, const double *s, double one,
                        double *g, svs_error *err);
 
