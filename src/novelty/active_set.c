@@ -1,11 +1,15 @@
-/* The active-set method on z >= 0. Invariants: `factor` is the Cholesky factor of K over the support, in the
- * order of `point`; place[point[s]] = s; z is 0 outside the support; ones solves L ones = 1, so that the
- * optimum over the support alone is one triangular solve away.
+/* The active-set method on z >= 0. Invariants:
  *
- * svi_active_set_solve alternates two moves: settle goes to the optimum of the support and removes points
- * that would turn negative on the way; then the idle point with the largest violation enters. A point whose
- * pivot vanishes is a combination of the support: it replaces the point that loses its weight first, or stays
- * out. Entering appends a row to the factor, leaving removes one by rotations; neither recomputes it.
+ *  - `factor` is the Cholesky factor of K over the support, in the order of `point`;
+ *  - place[point[s]] = s;
+ *  - z is 0 outside the support;
+ *  - ones solves L ones = 1, so the optimum over the support alone is one triangular solve away.
+ *
+ * svi_active_set_solve alternates two moves. settle goes to the optimum of the support and removes
+ * points that would turn negative on the way. Then the idle point with the largest violation
+ * enters. A point whose pivot vanishes is a combination of the support. It replaces the point that
+ * loses its weight first, or stays out. Entering appends a row to the factor, and leaving removes
+ * one by rotations. Neither recomputes it.
  *
  * Archives store K and the factor as lower triangles, row by row. Loading checks that K can be the matrix of
  * a kernel and that L L' = K of the support. */

@@ -3,10 +3,11 @@
  *
  *     minimise 1/2 z'Kz - 1'z   over z >= 0
  *
- * K holds the kernel values of the points of the active set A, K_ii > 0. With rho = 1 / sum z, alpha = rho z
- * is the point of the convex hull nearest to the origin, w = sum alpha_i phi(x_i), |w|^2 = rho, and
- * w'phi(x)/rho = sum z_i k(x_i, x) (Le, Phung, Nguyen, Venkatesh 2015, the dual of the hard margin). At the
- * optimum every point has (Kz)_i >= 1, and those with z_i > 0, the support, have exactly 1.
+ * K holds the kernel values of the points of the active set A, K_ii > 0. The problem is the dual of
+ * the hard margin (Le, Phung, Nguyen, Venkatesh 2015). With rho = 1 / sum z, alpha = rho z is the
+ * point of the convex hull nearest to the origin. There w = sum alpha_i phi(x_i), |w|^2 = rho, and
+ * w'phi(x)/rho = sum z_i k(x_i, x). At the optimum every point has (Kz)_i >= 1. Those with z_i > 0,
+ * the support, have exactly 1.
  *
  * Lawson and Hanson's active-set method, always started from the last solution. The Cholesky factor of the
  * support's K is updated, never recomputed: adding or removing a point costs O(support^2). */
@@ -42,9 +43,10 @@ svs_code svi_active_set_reserve(struct svi_active_set *h, int capacity, svs_erro
 void svi_active_set_clear(struct svi_active_set *h); /* frees */
 void svi_active_set_empty(struct svi_active_set *h); /* removes all points, keeps the capacity */
 
-/* A set in a shared scratch block. _place lays its arrays out in a block of svi_active_set_block(capacity)
- * doubles. _pack copies what must persist into svi_active_set_packed(count) doubles, or with `in` back from
- * there; everything but `u` is then as before, bit for bit. The block must be aligned to 64 bytes. */
+/* A set in a shared scratch block. _place lays its arrays out in a block of
+ * svi_active_set_block(capacity) doubles. The block must be aligned to 64 bytes. _pack copies what
+ * must persist into svi_active_set_packed(count) doubles. With `in` it copies back from there, and
+ * restores everything but `u`, bit for bit. */
 size_t svi_active_set_block(int capacity);
 size_t svi_active_set_packed(int count);
 void svi_active_set_place(struct svi_active_set *h, int capacity, double *block);

@@ -6,35 +6,51 @@
  * the score (Vovk, Gammerman, Shafer 2005). That requires calibration samples that the model was not fitted
  * on and that were chosen without looking at their scores.
  *
- * p is never below 1 / (1 + count). svi_calibration_tail goes below that with a fit to the upper scores (see
- * THE TAIL): an estimate without guarantee, which only the false-discovery control needs.
+ * The smallest p is 1 / (1 + count). To go below it, svi_calibration_tail fits the upper scores
+ * (see THE TAIL). That estimate has no guarantee, and only the false-discovery control needs it.
  *
- * A disturbance that enters the calibration spoils the p-values of the next similar one. Samples of a lasting
- * disturbance should therefore not calibrate, from the first on. The rule that measured best excludes runs of
- * `confirm` or more successive samples with p <= `alert.clear`; their samples wait until it is known whether
- * the run lasts. With runs of 20 making up 1 % of a stream, 0.92 of them were found this way (|normal| + 2,
- * see discovery.h), 0.11 when the samples of an open alert waited, 0.05 when those before its confirmation
- * calibrated at once. The guarantee does not suffer: 5 successive normal samples with p <= 0.02 occur once in
- * 3e8.
+ * A disturbance that enters the calibration spoils the p-values of the next similar one. Samples of
+ * a lasting disturbance should therefore not calibrate, from the first on. The rule that measured
+ * best excludes runs of `confirm` or more successive samples with p <= `alert.clear`. Their samples
+ * wait until it is known whether the run lasts. The guarantee does not suffer: 5 successive normal
+ * samples with p <= 0.02 occur once in 3e8. Measured share of runs found, with runs of 20 that make
+ * up 1 % of a stream (|normal| + 2, see discovery.h):
  *
- * Scores are stored twice: in a ring, in order of arrival, and sorted. A p-value is one binary search (30 ns
- * for 2000, 0.25 us for a million); a new score moves a third of the sorted ones (0.1 us; 0.1 ms for a
- * million). Scores may be infinite, never NaN.
+ *     0.92  by this rule
+ *     0.11  if the samples of an open alert wait
+ *     0.05  if the samples before an alert's confirmation calibrate at once
  *
- * THE TAIL: the probability of a score beyond all those seen, from the highest tenth of them, by the law of
- * tail.h with the 16 shapes xi = 1/32, 3/32 ... 31/32: an estimate that errs on the large side. It is tripled
- * for the cases where the law does not hold yet at the threshold.
+ * Scores are stored twice: in a ring, in order of arrival, and sorted. A p-value is one binary
+ * search (30 ns for 2000, 0.25 us for a million). A new score moves a third of the sorted ones (0.1
+ * us; 0.1 ms for a million). Scores may be infinite, never NaN.
  *
- * Measured, true probability over the estimate, at 1e-3, 1e-4, 1e-5, 1e-6 with 2000 scores (mean over 200
- * fits): |Student t, 3 degrees| 0.41 0.53 0.67 0.80; Pareto of exponent 2 0.38 0.43 0.48 0.50; exponential
- * 0.14 0.03 0.003 4e-5; |normal| 0.02 4e-4 5e-7 3e-11. So 1e-5 is reached at 7.6 standard deviations of a
- * normal score instead of 4.4: the price of safety, which falls with more scores.
+ * THE TAIL: the probability of a score beyond all those seen, from the highest tenth of them. It
+ * follows the law of tail.h with the 16 shapes xi = 1/32, 3/32 ... 31/32, and errs on the large
+ * side. It is tripled for the cases where the law does not hold yet at the threshold.
  *
- * With fewer than 200 scores (svi_calibration_tail_early) the fit is to the upper half, at most 20 scores;
- * measured at 1e-2 and 1e-3 with 30 scores, 60 scores: |Student t| 0.09 0.01, 0.18 0.04; Pareto 0.26 0.06,
- * 0.31 0.16; lognormal 0.08 0.001, 0.17 0.02; exponential, |normal|, uniform, integers below 0.03 (mean over
- * 300 fits). A score of 8 normal deviations gets p 0.010 with 30 scores, 0.004 with 60, 0.001 with 199,
- * where ranks alone end at 0.032, 0.016, 0.005.
+ * Measured with 2000 scores: true probability over the estimate (mean over 200 fits), at
+ *
+ *                              1e-3   1e-4   1e-5    1e-6
+ *     |Student t, 3 degrees|   0.41   0.53   0.67    0.80
+ *     Pareto of exponent 2     0.38   0.43   0.48    0.50
+ *     exponential              0.14   0.03   0.003   4e-5
+ *     |normal|                 0.02   4e-4   5e-7    3e-11
+ *
+ * So 1e-5 is reached at 7.6 standard deviations of a normal score instead of 4.4: the price of
+ * safety, which falls with more scores.
+ *
+ * With fewer than 200 scores (svi_calibration_tail_early) the fit is to the upper half, at most 20
+ * scores. Measured the same way (mean over 300 fits):
+ *
+ *                    30 scores         60 scores
+ *                    1e-2   1e-3       1e-2   1e-3
+ *     |Student t|    0.09   0.01       0.18   0.04
+ *     Pareto         0.26   0.06       0.31   0.16
+ *     lognormal      0.08   0.001      0.17   0.02
+ *
+ * Exponential, |normal|, uniform and integers are below 0.03. A score of 8 normal deviations gets p
+ * 0.010 with 30 scores, 0.004 with 60 and 0.001 with 199. Ranks alone end at 0.032, 0.016 and
+ * 0.005.
  *
  * It is an extrapolation. Nothing protects against scores whose upper tenth says nothing about what lies
  * beyond, such as a rare kind of normal sample that was never seen. */

@@ -1,19 +1,22 @@
 /* coordinates.h: the coordinates in which distances are computed. For each feature 3 asinh(u/3) with u = (x -
  * center) inverse, plus the excess of |u| over 8, with its sign.
  *
- * center is the median; 1/inverse is the distance of the 5 % and 95 % quantiles over 3.29 (the deviation of a
- * normal distribution), so that outliers among the rows do not set the scale. Tails are compressed, so that
- * one wild feature does not dominate; but a value too far out to be a tail counts fully, or the spike of one
- * sensor among forty would be lost.
+ * `center` is the median. The scale 1/inverse is the distance of the 5 % and 95 % quantiles over
+ * 3.29 (the deviation of a normal distribution). So outliers among the rows do not set the scale.
+ * Tails are compressed, so that one wild feature does not dominate. But a value too far out to be a
+ * tail counts fully, or the spike of one sensor among forty would be lost.
  *
- * The column of a value of a CATEGORY, 1 in its rows and 0 in others, has no tails. Scaled by quantiles or
- * deviation, a step in it would count 3.3 for two frequent values and 8 or more for a rare one, while two
- * rows lie 1.1 apart in a sensor: a few categories would dominate all sensors. The step therefore counts 1/4,
- * and where the rarer of 0 and 1 has a share s below 5 %, 1/4 sqrt(0.05 / s), at most 1. Measured with three
- * sensors and categories of 8, 3 and 4 values (laplacian kernel, p <= 0.01): a sensor that is 4 deviations
- * off is found in 0.96 of the rows (0.05 with quantiles, 1.00 without categories); rows with values of 1 % of
- * all rows have p <= 0.01 in 0.03 of the cases (0.61 with quantiles). With 100 more values by Zipf's law 0.63
- * of the faults are found (0.08 with quantiles).
+ * The column of a value of a CATEGORY, 1 in its rows and 0 in others, has no tails. Scaled by
+ * quantiles or deviation, a step in it would count 3.3 for two frequent values and 8 or more for a
+ * rare one. Two rows lie 1.1 apart in a sensor, so a few categories would dominate all sensors. The
+ * step therefore counts 1/4. Where the rarer of 0 and 1 has a share s below 5 %, it counts 1/4
+ * sqrt(0.05 / s), at most 1. Measured with three sensors and categories of 8, 3 and 4 values
+ * (laplacian kernel, p <= 0.01):
+ *
+ *  - A sensor that is 4 deviations off is found in 0.96 of the rows (0.05 with quantiles, 1.00
+ *    without categories).
+ *  - Rows with values of 1 % of all rows have p <= 0.01 in 0.03 of the cases (0.61 with quantiles).
+ *  - With 100 more values by Zipf's law 0.63 of the faults are found (0.08 with quantiles).
  *
  * A missing value is NaN in x and in coordinates. Polynomial kernels multiply, so there (`fill`) it becomes
  * 0, which removes it from every product and length, and the known coordinates are scaled by sqrt(d /

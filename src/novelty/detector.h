@@ -1,20 +1,21 @@
 /* detector.h: FOSVM over a stream: every sample is scored, then perhaps learned, and gets a conformal
  * p-value.
  *
- * There are two kinds of samples, by number alone: every second one calibrates and is never learned, the
- * others may be learned. Calibration scores therefore belong to samples that the model was not fitted on and
- * that were chosen without looking at their scores, which is what p-values need (calibration.h). One
- * exception: `confirm` samples in a row with p <= `clear` are not chance (normal samples do this once in
- * clear^-confirm). Calibration samples of such a run are held back until it ends; they count if the run was
- * shorter and are dropped otherwise. Without this rule a long disturbance would make the next similar one
- * appear normal.
+ * There are two kinds of samples, by number alone. Every second one calibrates and is never
+ * learned. The others may be learned. Calibration scores therefore belong to samples that the model
+ * was not fitted on and that were chosen without looking at their scores. p-values need both
+ * (calibration.h). One exception: `confirm` samples in a row with p <= `clear` are not chance
+ * (normal samples do this once in clear^-confirm). Calibration samples of such a run are held back
+ * until it ends. They count if the run was shorter, and are dropped otherwise. Without this rule a
+ * long disturbance would make the next similar one appear normal.
  *
- * The active set (the pool) is shared by the members. A sample that may be learned and lies outside for some
- * member (m < 1 - theta) joins the pool, and every member's small problem is solved again. A point is removed
- * `window` learned samples after it joined or was last the nearest one to a sample inside, so recurring
- * states, such as a sensor whose value does not change, stay normal. When the pool is full a new point
- * replaces the oldest, but at most once per window / max learned samples: points then live one window, and a
- * sample costs `max` kernel values and a bounded share of a solution.
+ * The active set (the pool) is shared by the members. A sample that may be learned and lies outside
+ * for some member (m < 1 - theta) joins the pool, and every member's small problem is solved again.
+ * A point is removed when `window` samples were learned since it joined or was last the nearest one
+ * to a sample inside. Recurring states, such as a sensor whose value does not change, therefore
+ * stay normal. When the pool is full a new point replaces the oldest, but at most once per window /
+ * max learned samples. Points then live one window, and a sample costs `max` kernel values and a
+ * bounded share of a solution.
  *
  * p orders samples first by how far a value lies beyond everything its feature ever showed (range.h), then by
  * the surprise.
@@ -24,17 +25,19 @@
  * again and rescores every calibration row. Everything is a function of the calls alone.
  *
  * RULES beyond FOSVM, each justified by measurements on streams against the offline model:
- * - the pool has a small capacity and once full takes a point only now and then. It takes the sample with the
- *   largest surprise among those that waited, not the newest (FOSVM adds the worst); under `normal` only,
- * since the other policies are meant to learn changes;
- * - the share `trim` is not excluded before max / 2 samples were learned: early p-values reflect what the
- * first rows happened not to contain, and whatever is excluded stays outside and would be excluded again;
- * - calibration rows cover the last 4000 samples: a sensor that was quiet for all of them gets a small scale
- * and dominates when it moves, so a refresh keeps at least 0.8 of each scale.
  *
- * A missing value is NaN in raw values and is left out of distances (similarity.h), scales and ranges. A
- * score depends on the sample's own values and on the model alone, whatever is missing, so p stays valid as
- * long as values are missing by the same law in all samples. */
+ *  - The pool has a small capacity, and once full it takes a point only now and then. It takes the
+ *    sample with the largest surprise among those that waited, not the newest (FOSVM adds the
+ *    worst). It does so under `normal` only, since the other policies are meant to learn changes.
+ *  - The share `trim` is not excluded before max / 2 samples were learned. Early p-values reflect
+ *    what the first rows happened not to contain. A point that is excluded stays outside and would
+ *    be excluded again.
+ *  - Calibration rows cover the last 4000 samples. A sensor that was quiet for all of them gets a
+ *    small scale and dominates when it moves. A refresh therefore keeps at least 0.8 of each scale.
+ *
+ * A missing value is NaN in raw values and is left out of distances (similarity.h), scales and
+ * ranges. A score depends on the sample's own values and on the model alone, whatever is missing.
+ * So p stays valid as long as values are missing by the same law in all samples. */
 #ifndef SVI_DETECTOR_H
 #define SVI_DETECTOR_H
 
@@ -200,10 +203,11 @@ void svi_detector_prepared_clear(struct svi_detector_prepared *prepared);
 void svi_detector_configure(svi_detector *d, const struct svi_detector_options *o,
                             struct svi_detector_prepared *prepared);
 
-/* The state between two samples: after svi_detector_learn, or before the first. Loads into a detector with
- * the same options that has seen nothing; after a failure it may only be freed. Size in bytes, for n points
- * of which s are in the support of each of m members, and c calibration rows of d values: about 8 (c (d + 1)
- * + n d + m (n^2 + s^2) / 2). Loading costs m s^3 / 6 products. */
+/* The state between two samples: after svi_detector_learn, or before the first. Loads into a
+ * detector with the same options that has seen nothing. After a failure it may only be freed. The
+ * size is about 8 (c (d + 1) + n d + m (n^2 + s^2) / 2) bytes, for c calibration rows of d values,
+ * n points and m members. Each member has s points in its support. Loading costs m s^3 / 6
+ * products. */
 void svi_detector_archive(struct svi_archive *a, svi_detector *d);
 
 /* Completes a refresh that is running in slices. */

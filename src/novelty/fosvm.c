@@ -1,12 +1,14 @@
-/* Two levels. A member is FOSVM for one gamma (struct svi_member_fit): an active set, solved exactly, to
- * which the row furthest outside is added until no row is outside. FOSVM1 tests all rows, block by block, in
- * repeated sweeps. FOSVM2 tests m rows drawn at random, until enough consecutive draws had none outside to
- * bound the probability that the model leaves more than epsilon outside. Kernel values of a block with the
- * active set are computed once and extended while rows of the block join.
+/* Two levels. A member is FOSVM for one gamma (struct svi_member_fit): an active set, solved
+ * exactly. The row furthest outside is added until no row is outside. FOSVM1 tests all rows, block
+ * by block, in repeated sweeps. FOSVM2 tests m rows drawn at random. It ends after consecutive
+ * draws without a row outside, enough of them to bound the probability that the model leaves more
+ * than epsilon outside. Kernel values of a block with the active set are computed once and extended
+ * while rows of the block join.
  *
- * Training prepares what the members share and assembles them: coordinates from a sample of rows, the gamma
- * of the rule, trimming (rows of lowest density are moved to the end), a fit per multiple of gamma, and
- * shares that weigh the members alike. All randomness comes from one generator, in a fixed order.
+ * Training prepares what the members share: coordinates from a sample of rows and the gamma of the
+ * rule. It trims, by moving the rows of lowest density to the end. It then makes a fit per multiple
+ * of gamma, and shares that weigh the members alike. All randomness comes from one generator, in a
+ * fixed order.
  *
  * Order: memory, points of the active set, the two algorithms, then training from options to model. */
 #include "novelty/fosvm.h"

@@ -39,9 +39,9 @@ void svi_lags_widen(double *to, int wide, const double *from, int narrow, int64_
 /* Sets a feature to 0 in `rows` parts of d values each; missing values stay missing. */
 void svi_lags_renew(double *parts, int d, int64_t rows, int feature);
 
-/* The name of column j of such a row from the names of the d features (NULL: "x1", "x2", ..): "pressure" for
- * the newest sample, "pressure[-2]" for the one two before, as differences "pressure step[-2]" for the step
- * from that one to the next. Returns out. */
+/* The name of column j of such a row, made from the names of the d features (NULL: "x1", "x2", ..).
+ * The newest sample has "pressure", the one two before it "pressure[-2]". As differences, "pressure
+ * step[-2]" is the step from that one to the next. Returns out. */
 char *svi_lags_name(const char *const *names, int d, bool differences, int j, char *out, size_t size);
 
 /* Loads into an object from svi_lags_init with the same arguments. */

@@ -279,9 +279,9 @@ void svi_range_forget(struct svi_range *r, const double *rows, int count, double
     svi_range_renew(r, rows, count, column);
 }
 
-/* Counts rows not below x, from the calibration's count by surprise and a correction for the few far rows. x
- * without excess: every far row is above x, also those with a lower surprise. x with excess: only far rows
- * can be above. */
+/* Counts rows not below x: the calibration's count by surprise, with a correction for the few far
+ * rows. If x has no excess, every far row is above x, also those with a lower surprise. If x has
+ * excess, only far rows can be above. */
 double svi_range_place(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
                        const double *x, double surprise, double excess, double *above) {
     const double p = svi_calibration_p(c, surprise), all = 1.0 + c->ring.filled;
