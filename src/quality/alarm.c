@@ -1,11 +1,12 @@
 /* The quality alarm: errors feed the detector (drift.c), rows feed the moments of the features, and changes
  * that the detector finds open, worsen and close the alarm.
  *
- * A rise opens the alarm or worsens the open one. Samples before the rise are then dropped from the detector,
- * so that a fall is measured from the new level. The alarm closes when the error since the last change is at
- * most a quarter of the way from the level before to the worst level: either at a fall beyond chance, or
- * slowly, once QUIET_SAMPLES samples since the change show it. Closing the alarm of a regression also
- * restarts the detector, which then measures again what counts as a large error. */
+ * A rise opens the alarm or worsens the open one. Samples before the rise are then dropped from the
+ * detector, so that a fall is measured from the new level. The alarm closes when the error since
+ * the last change is low: at most a quarter of the way from the level before to the worst level. It
+ * closes at a fall beyond chance, or slowly, once QUIET_SAMPLES samples since the change show it.
+ * Closing the alarm of a regression also restarts the detector, which then measures again what
+ * counts as a large error. */
 #include "quality/alarm.h"
 
 #include <math.h>

@@ -49,10 +49,10 @@ struct svi_advantage svi_baseline_commonest(int64_t n, int64_t hits, int64_t sup
 /* Among n samples the learner alone was right on `won`, the other alone on `lost`. */
 struct svi_advantage svi_advantage_of_pairs(int64_t n, int64_t won, int64_t lost);
 
-/* Lower 97.5 % confidence bound of how far the learner's error is above that of "the same as before"; few
- * samples give a low bound. classify: a share of the samples (Wald's interval for pairs with half a pair of
- * each kind added, Agresti and Min 2005). regress: relative to the sum of both mean squared errors (Student's
- * t). NAN: nothing was compared. */
+/* Lower 97.5 % confidence bound of how far the learner's error is above that of "the same as
+ * before". Few samples give a low bound. In classification it is a share of the samples (Wald's
+ * interval for pairs with half a pair of each kind added, Agresti and Min 2005). In a regression it
+ * is relative to the sum of both mean squared errors (Student's t). NAN: nothing was compared. */
 double svi_baseline_worse(const svi_baseline *b);
 
 /* Does the advantage exceed two standard errors? */

@@ -46,10 +46,11 @@ svs_calibration svi_calibrator_law(const svi_calibrator *c, int class_count);
 void svi_calibrator_probabilities(svi_calibrator *c, const double *scores, int rows, int class_count,
                                   double *proba);
 
-/* Learns a sample of two classes with one score; truth is 0 or 1. The law changes with every fourth sample
- * only, so up to four samples wait and are processed together, with the same bits as one by one; `judge` (or
- * NULL) then receives the probabilities that the law gave them. svi_calibrator_settle processes the waiting
- * ones: call it before the figures of `judge` are read and before `judge` is freed. The archive settles. */
+/* Learns a sample of two classes with one score. truth is 0 or 1. The law changes with every fourth
+ * sample only. Up to four samples therefore wait and are processed together, with the same bits as
+ * one by one. `judge` (or NULL) then receives the probabilities that the law gave them.
+ * svi_calibrator_settle processes the waiting samples. Call it before the figures of `judge` are
+ * read and before `judge` is freed. The archive settles. */
 void svi_calibrator_learn_pair(svi_calibrator *c, double score, int truth, svi_reliability *judge);
 void svi_calibrator_settle(svi_calibrator *c);
 
@@ -66,10 +67,11 @@ double svi_calibrator_memory(int max_classes, int classes); /* bytes, with capac
 
 /* ---- many scores at once
  *
- * Minimises the log loss of (a, b) without a curve, with targets that are smoothed for unseen rows (Platt
- * 1999): a row of class k, one of n_k rows, has the target (n_k + 1) / (n_k + K) for k and 1 / (n_k + K) for
- * each of the other K - 1 classes. Two classes: Newton with halved steps (Lin, Lin, Weng 2007). More classes:
- * Newton by blocks, the slope and the offsets in turn; the offsets sum to 0.
+ * Minimises the log loss of (a, b) without a curve, with targets that are smoothed for unseen rows
+ * (Platt 1999). A row of class k, one of n_k rows, has the target (n_k + 1) / (n_k + K) for k. Its
+ * target for each of the other K - 1 classes is 1 / (n_k + K). Two classes: Newton with halved
+ * steps (Lin, Lin, Weng 2007). More classes: Newton by blocks, the slope and the offsets in turn.
+ * The offsets sum to 0.
  *
  * scores: n x rows, of rows that the scoring model has not learned; label: n class indices; rows and
  * class_count as in svs_model, class_count >= 2. Fills *a (above 0) and b[rows]. SVS_NO_MEMORY;

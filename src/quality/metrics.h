@@ -1,12 +1,19 @@
-/* metrics.h: prequential quality (test, then train), cumulative and over the last `window` labelled samples.
+/* metrics.h: prequential quality (test, then train), cumulative and over the last `window` labelled
+ * samples.
  *
- * classify: accuracy; kappa (chance: the product of marginals); kappa_t (chance: "same label as before"); f1
- * (macro over the classes that were labels or predictions); auc (while there are two classes; the score's
- * rank, from a fixed fine histogram: error below 0.002); logloss is a placeholder here, which reliability.h
- * fills.
- * regress: mae, rmse, r2. Windowed figures carry the suffix ".w". Cost per sample: O(1), 35 ns for two
- * classes; figures: about 10 us. Nothing is allocated outside _new and _reserve. Windowed sums never
- * drift. */
+ * classify:
+ *  - accuracy
+ *  - kappa (chance: the product of marginals)
+ *  - kappa_t (chance: "same label as before")
+ *  - f1 (macro over the classes that were labels or predictions)
+ *  - auc, while there are two classes (the score's rank, from a fixed fine histogram: error below
+ *    0.002)
+ *  - logloss, a placeholder here that reliability.h fills
+ *
+ * regress: mae, rmse, r2.
+ *
+ * Windowed figures carry the suffix ".w". Windowed sums never drift. Cost per sample: O(1), 35 ns
+ * for two classes; figures: about 10 us. Nothing is allocated outside _new and _reserve. */
 #ifndef SVI_METRICS_H
 #define SVI_METRICS_H
 

@@ -1,11 +1,12 @@
 /* rise_budget.h: how large a rise of the error must be to be reported, so that quality alerts keep to their
  * part of alert.budget. Real errors come in bursts, which pass any test of independent ones.
  *
- * As for novelty (alerts/budget.h), the level follows from the own past: in T days, m = SVI_RISE_PART x a_day
- * x T rises may have been reported, and a rise must be larger than the one of rank m, rounded down. m is
- * SVI_RISE_GRANT at least, so that a young stream reports its first rises: with N rises of one law so far it
- * has reported about m (1 + ln(N / m)). A rise is measured by its likelihood ratio over its threshold. Days
- * are those of the samples, in which a gap counts as 20 mean intervals at most. */
+ * As for novelty (alerts/budget.h), the level follows from the stream's own past. In T days, m =
+ * SVI_RISE_PART x a_day x T rises may have been reported. A rise must be larger than the one of
+ * rank m, rounded down. m is at least SVI_RISE_GRANT, so that a young stream reports its first
+ * rises. With N rises of one law so far it has reported about m (1 + ln(N / m)). A rise is measured
+ * by its likelihood ratio over its threshold. Days are those of the samples, in which a gap counts
+ * as 20 mean intervals at most. */
 #ifndef SVI_RISE_BUDGET_H
 #define SVI_RISE_BUDGET_H
 
