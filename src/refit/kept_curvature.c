@@ -84,10 +84,10 @@ static void kept_curvature_removed(const struct svi_kept_curvature *k, int64_t c
         *removed++ = at++;
 }
 
-/* Converts sum weight z z', lower triangle, from the units of `b` to those of `s`: a row (x, 1) becomes
- * (stretch x + shift, 1), so for one coordinate i after the other G <- E G E', in place, where E is I
- * except for row i: stretch_i on the diagonal, shift_i in the last column. False: the units differ too
- * much. */
+/* Converts sum weight z z', lower triangle, from the units of `b` to those of `s`. A row (x, 1)
+ * becomes (stretch x + shift, 1). For one coordinate i after the other this is G <- E G E', in
+ * place. E is I except for row i: stretch_i on the diagonal, shift_i in the last column. False: the
+ * units differ too much. */
 static bool kept_curvature_move(double *gram, const struct svi_snapshot *b, const struct svi_snapshot *s) {
     const int d = s->d, n = d + 1;
     double *last = gram + (size_t)d * (size_t)n;

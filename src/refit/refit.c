@@ -1,9 +1,9 @@
 /* A refit: the window solved as a batch, on any thread, from a snapshot.
  *
- * The rows of the snapshot are standardised in place as the learner does; then one problem is solved for
- * each row of the model, warm: from the weights of the last refit and from its dual variables, matched by
- * sample numbers. Everything new is built in a struct run; it replaces what was kept only when all rows
- * are solved, so a failure leaves the job as it was.
+ * The rows of the snapshot are standardised in place, as the learner does. Then one problem is
+ * solved for each row of the model. It starts warm, from the weights of the last refit and from its
+ * dual variables, matched by sample numbers. Everything new is built in a struct run. It replaces
+ * what was kept only when all rows are solved, so a failure leaves the job as it was.
  *
  * The outcome of a refit is also a record of the journal: its weights and figures without the solver's
  * state, because a replay does not solve again.

@@ -1,11 +1,16 @@
 /* refit.h: a batch solution of the window, next to the online model: the job, without threads or clock.
  *
- * A job is a snapshot of the window (learner/snapshot.h) and all that is kept from one refit to the next:
- * the model; the dual variables of each sample held (a new sample's are computed from its hinge residual);
- * for `alm` the Gram matrix and for `newton` with loss l2 the curvature, both updated by the rows that
- * left and the rows that are new. The problem is the online model's with another loss: the same C, the
- * bias as a penalised constant 1, features standardised as in the learner or not at all. Two classes are
- * one problem; three or more are one against the rest each.
+ * A job is a snapshot of the window (learner/snapshot.h) and all that is kept from one refit to the
+ * next:
+ *
+ *  - the model;
+ *  - the dual variables of each sample held (a new sample's are computed from its hinge residual);
+ *  - for `alm` the Gram matrix, for `newton` with loss l2 the curvature. The rows that left and the
+ *    new rows update them.
+ *
+ * The problem is the online model's with another loss: the same C, the bias as a penalised constant
+ * 1, features standardised as in the learner or not at all. Two classes are one problem. Three or
+ * more are one against the rest each.
  *
  * Whichever thread has the job owns all of it: the engine until svi_engine_refit_take, a worker from then
  * until svi_engine_refit_give. */

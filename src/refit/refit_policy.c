@@ -1,17 +1,18 @@
-/* The refit policy: a batch solution of the window that runs in the background, next to the online model.
- * A refit falls due by samples or by engine time. Its snapshot of the window is copied a few rows a sample
- * (COPYING, then READY); a worker solves it (AWAY); its result takes effect when it is given back, after
- * whichever sample that is. That moment is the one thing here that is not a function of the samples, and
- * is therefore recorded. From then on both models score each sample, and over the last
- * SVI_REFIT_POLICY_WINDOW labelled samples that both scored the better one serves, with a margin so that
- * the choice does not flap.
- * With merge.from the place of the refit belongs to the models of a merger (`merges`): there is no job,
- * nothing falls due, and each model that svi_refit_policy_merge takes is compared and served as a refit would
- * be.
- * Invariants: while the state is AWAY the job belongs to a worker, and only its atomic `cancel` and the
- * renewed flags are touched; a running refit that is reset still ends in svi_refit_policy_give, so that
- * its end is recorded like any other. The policy knows the learner and nothing of the engine: calls return
- * what has changed, and the engine publishes it. */
+/* The refit policy: a batch solution of the window that runs in the background, next to the online
+ * model.
+ * A refit falls due by samples or by engine time. Its snapshot of the window is copied a few rows a
+ * sample (COPYING, then READY). A worker solves it (AWAY). Its result takes effect when it is given
+ * back, after whichever sample that is. That moment is the one thing here that is not a function of
+ * the samples, so it is recorded. From then on both models score each sample. The better one
+ * serves, judged by the last SVI_REFIT_POLICY_WINDOW labelled samples that both scored. A margin
+ * keeps the choice from flapping.
+ * With merge.from the models of a merger take the place of the refit (`merges`). There is no job,
+ * and nothing falls due. Each model that svi_refit_policy_merge takes is compared and served as a
+ * refit would be.
+ * Invariants: While the state is AWAY the job belongs to a worker, and only its atomic `cancel` and
+ * the renewed flags are touched. A running refit that is reset still ends in svi_refit_policy_give,
+ * so that its end is recorded like any other. The policy knows the learner and nothing of the
+ * engine: calls return what has changed, and the engine publishes it. */
 #include "refit/refit_policy.h"
 
 #include <math.h>
