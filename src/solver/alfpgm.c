@@ -1,14 +1,17 @@
-/* ALFPGM (Aregbesola & Griva 2022; ALGORITHMS 5): min 1/2 alpha'Q alpha - 1'alpha, y'alpha = 0, 0 <= alpha
- * <= cost, by decomposition: a working set of pairs chosen by pWSS, its problem by fpgm.h, then the gradient
- * G = Q alpha - 1 brought up to date with the kernel rows of what moved.
+/* ALFPGM (Aregbesola & Griva 2022; ALGORITHMS 5) solves min 1/2 alpha'Q alpha - 1'alpha, y'alpha =
+ * 0, 0 <= alpha <= cost, by decomposition. A round chooses a working set of pairs by pWSS and
+ * solves its problem by fpgm.h. Then it brings the gradient G = Q alpha - 1 up to date with the
+ * kernel rows of what moved.
  *
- * Between rounds either the free half of the last working set is carried over (the default) or the paper's
- * MinMaxLimiter lets rows rest. The end is decided by the true gap m - M over all rows, and then by the
- * duality gap; its eps falls until the latter meets the tolerance.
+ * Between rounds either the free half of the last working set is carried over (the default) or the
+ * paper's MinMaxLimiter lets rows rest. The end is decided by the true gap m - M over all rows,
+ * within eps, and then by the duality gap. Until the duality gap meets the tolerance, eps falls.
  *
- * Invariant: g = Q alpha - 1 for all rows, up to rounding, so that surveys, the bias and the certificate
- * need no kernel value; alfpgm_rebuild makes it again before an end is believed. To read: alfpgm_rounds,
- * then what one round is made of: alfpgm_survey, alfpgm_choose, alfpgm_small_problem, alfpgm_update. */
+ * Invariant: g = Q alpha - 1 for all rows, up to rounding. So surveys, the bias and the certificate
+ * need no kernel value. Before an end is believed, alfpgm_rebuild makes it again.
+ *
+ * To read: alfpgm_rounds, then what one round is made of: alfpgm_survey, alfpgm_choose,
+ * alfpgm_small_problem, alfpgm_update. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,13 @@
  * iterations reach 1e-2; the rest is done by Newton steps on the same Lagrangian (newton.h), unless the
  * options forbid it.
  *
- * Four parts: the e-step and its bookkeeping, which both share; the exact w-step v = argmin |X v - z|^2 +
- * R-norm(v)^2 / mu, by a factor of the Gram matrix or, when D is large, by LSQR; the iteration of Algorithm
- * 1, where scores, e-step and X'z are made in one pass; Algorithm 2. */
+ * Four parts:
+ *
+ *  - the e-step and its bookkeeping, which both algorithms share;
+ *  - the exact w-step v = argmin |X v - z|^2 + R-norm(v)^2 / mu, by a factor of the Gram matrix or,
+ *    when D is large, by LSQR;
+ *  - the iteration of Algorithm 1, which makes scores, e-step and X'z in one pass;
+ *  - Algorithm 2. */
 #include "solver/solver_internal.h"
 
 #include <math.h>
@@ -36,9 +40,11 @@
  *     alpha <- alpha + mu (1 - y f - s)        (Eq. 9, of the iteration before)
  *     s     <- prox(1 - y f + alpha / mu)      (Eqs. 10-13)
  *     z     <- y (1 - s + alpha / mu)          (the target of Eq. 14)
- * and then a w-step towards  min |X v - z|^2 + R-norm(v)^2 / mu. After an exact one R v = X'(y alpha), so the
- * clipped alpha is a good dual point. mu is held (0.3 C at p = 1 to C at p = 2): a mu that grows without
- * bound freezes the iterate far from the optimum. */
+ * and then a w-step towards min |X v - z|^2 + R-norm(v)^2 / mu.
+ *
+ * After an exact w-step R v = X'(y alpha), so the clipped alpha is a good dual point. The iteration
+ * holds mu (0.3 C at p = 1 to C at p = 2). A mu that grows without bound freezes the iterate far
+ * from the optimum. */
 
 struct alm {
     struct svi_work *w;
@@ -62,9 +68,10 @@ static svs_code alm_reserve(struct alm *a, struct svi_work *w, svs_error *err) {
     return svi_pool_code(&a->pool, "the augmented Lagrangian", err);
 }
 
-/* The e-step of some rows. First the multipliers follow the constraint that the w-step before has left (Eq.
- * 9), then s minimises loss and penalty, then z is the target of the next w-step. p is an argument of its
- * own: compiled once for 1, once for 2, once for what lies between. */
+/* The e-step of some rows. First the multipliers follow the constraint that the previous w-step
+ * left (Eq. 9). Then s minimises loss and penalty, and z becomes the target of the next w-step. An
+ * argument of its own for p lets the compiler make one version for 1, one for 2, and one for what
+ * lies between. */
 INLINE double alm_step_rows(struct alm *a, double p, int64_t first, int64_t count) {
     const struct svi_work *w = a->w;
     const double mu = a->mu, before = a->begun ? 1 : 0;

@@ -14,11 +14,12 @@ struct svi_certificate {
 /* Objective of v: R(v) + sum cost_i loss_i. */
 double svi_objective(const struct svi_work *w, const double *v);
 
-/* Objective and dual value at (v, alpha). A copy of alpha is made feasible first: clipped into its box; with
- * a free bias the heavier side is scaled down until sum y alpha = 0; with R = L1 it is scaled until |sum y
- * alpha x|_inf <= 1. alpha
- * == NULL: computed from v by alpha_i = cost_i p (1 - y f)_+^(p-1). With the squared loss the dual variables
- * are always computed from v. `scratch`: svi_certify_doubles(w) doubles, aligned. */
+/* Objective and dual value at (v, alpha). A copy of alpha is made feasible first: it is clipped
+ * into its box. With a free bias the heavier side is scaled down until sum y alpha = 0. With R = L1
+ * alpha is scaled until |sum y alpha x|_inf <= 1.
+ *
+ * alpha == NULL: computed from v by alpha_i = cost_i p (1 - y f)_+^(p-1). With the squared loss the
+ * dual variables are always computed from v. `scratch`: svi_certify_doubles(w) doubles, aligned. */
 void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *scratch,
                  struct svi_certificate *out);
 

@@ -1,7 +1,8 @@
-/* The small problem of alfpgm in two ways (fpgm.h): the augmented Lagrangian with projected gradient steps,
- * and Newton steps on a face, the set of variables that are inside their box. svi_fpgm_solve takes a few of
- * the former, which show roughly which variables are at a bound, then tries the face from there; where the
- * face fails the projected gradient continues. Invariant of both: s->a stays inside its box.
+/* The small problem of alfpgm in two ways (fpgm.h): the augmented Lagrangian with projected
+ * gradient steps, and Newton steps on a face. A face is the set of variables that are inside their
+ * box. svi_fpgm_solve takes a few projected gradient steps, which show roughly which variables are
+ * at a bound. It then tries the face from there. Where the face fails, the projected gradient
+ * continues. Invariant of both: s->a stays inside its box.
  *
  * To read: svi_fpgm_solve at the end, fpgm_descend, face_solve. */
 #include "solver/fpgm.h"

@@ -1,11 +1,12 @@
-/* fpgm.h: the small problem of alfpgm: min 1/2 a'Q a + chi'a, 0 <= a <= upper, y'a + rest = 0, by an
- * augmented Lagrangian whose inner problems are solved by the fast projected gradient method (Bloom, Griva &
- * Quijada 2016; Aregbesola & Griva 2022, Eqs. 9, 11, 16).
+/* fpgm.h: the small problem of alfpgm: min 1/2 a'Q a + chi'a, 0 <= a <= upper, y'a + rest = 0. An
+ * augmented Lagrangian solves it; the fast projected gradient method solves the inner problems
+ * (Bloom, Griva & Quijada 2016; Aregbesola & Griva 2022, Eqs. 9, 11, 16).
  *
- * At high C this takes thousands of steps, although a few dozen show which variables are at their bounds.
- * Therefore an active set method finishes after the first steps: Newton steps on the face of the free
- * variables, each cut at the first bound, and release of variables whose multiplier has the wrong sign. If Q
- * is not sufficiently positive definite for it, the projected gradient continues alone. */
+ * At high C this takes thousands of steps, although a few dozen show which variables are at their
+ * bounds. Therefore an active set method finishes after the first steps. It takes Newton steps on
+ * the face of the free variables, each cut at the first bound. It releases variables whose
+ * multiplier has the wrong sign. If Q is not sufficiently positive definite for it, the projected
+ * gradient continues alone. */
 #ifndef SVI_FPGM_H
 #define SVI_FPGM_H
 

@@ -1,8 +1,8 @@
-/* The learner's problem in batch (Le et al. 2015), of all rows (alsvm) or of those that the model gets wrong
- * (falsvm): (I + 2 sum c_i x_i x_i') v = 2 sum c_i y_i x_i, c_i = C cost_i. While D is small the matrix is
- * gathered in one pass and factored, and the factor is the preconditioner of conjugate gradients on the rows
- * themselves, which take the rounding of the Gram matrix back out in two or three steps; when D is large they
- * run without one. */
+/* The learner's problem in batch (Le et al. 2015). It is over all rows (alsvm) or over those that
+ * the model gets wrong (falsvm): (I + 2 sum c_i x_i x_i') v = 2 sum c_i y_i x_i, c_i = C cost_i.
+ * While D is small the matrix is gathered in one pass and factored. The factor is the
+ * preconditioner of conjugate gradients on the rows themselves. In two or three steps these take
+ * the rounding of the Gram matrix back out. When D is large they run without a preconditioner. */
 #include "solver/solver_internal.h"
 
 #include <math.h>

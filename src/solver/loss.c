@@ -4,9 +4,9 @@
 
 #define STEPS 60
 
-/* The root of g(s) = p gamma s^(p-1) + s - tau for 1 < p < 2 (ALGORITHMS 2, Eqs. 10-13). g is increasing and
- * concave on (0, tau) with an infinite slope at 0: the root is kept between low and high, and a Newton step
- * that leaves them is replaced by bisection. */
+/* The root of g(s) = p gamma s^(p-1) + s - tau for 1 < p < 2 (ALGORITHMS 2, Eqs. 10-13). On (0,
+ * tau) g is increasing and concave, with an infinite slope at 0. The root is kept between low and
+ * high. Bisection replaces a Newton step that leaves these bounds. */
 double svi_prox_between(double p, double tau, double gamma) {
     double low = 0, high = tau, s = tau / (1 + p * gamma);
     if (s <= 0 || s >= tau)

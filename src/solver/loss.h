@@ -1,9 +1,12 @@
 /* loss.h: the loss, its conjugate and its proximal step, sample by sample.
  *
- * The e-step of the augmented Lagrangian (Nie et al. 2014, Eqs. 10-13), in terms of the margin: with e_i =
- * y_i s_i and the multiplier lambda_i = -y_i alpha_i it is s = argmin  cost s_+^p + mu/2 (s - tau)^2,   tau =
- * 1 - y f + alpha / mu, and mu (tau - s), which lies in [0, cost] for p = 1 and is >= 0 for p > 1, is the
- * multiplier that goes with it. */
+ * The e-step of the augmented Lagrangian (Nie et al. 2014, Eqs. 10-13) is written here in terms of
+ * the margin, with e_i = y_i s_i and the multiplier lambda_i = -y_i alpha_i:
+ *
+ *     s = argmin  cost s_+^p + mu/2 (s - tau)^2,   tau = 1 - y f + alpha / mu.
+ *
+ * The multiplier that goes with it is mu (tau - s). It lies in [0, cost] for p = 1 and is >= 0 for
+ * p > 1. */
 #ifndef SVI_LOSS_H
 #define SVI_LOSS_H
 

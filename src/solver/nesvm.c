@@ -1,15 +1,16 @@
 /* NESVM (Zhou, Tao, Wu): Nesterov's method on smoothed losses, with homotopy: the smoothing mu falls
  * geometrically and each round starts where the one before ended.
  *
- *  - C-SVM, |v|^2/2 + C sum hinge: u_i = clip((1 - y f)/(mu |x_i|_inf), 0, 1) (Eqs. 5-6), gradient v - sum c
- * u y x
+ *  - C-SVM, |v|^2/2 + C sum hinge: u_i = clip((1 - y f)/(mu |x_i|_inf), 0, 1) (Eqs. 5-6), gradient
+ *    v - sum c u y x
  *  - LP-SVM, |v|_1 + C sum hinge: besides u_j = clip(v_j / mu, -1, 1) (Eq. 24)
  *  - LS-SVM, |v|^2/2 + C sum (1 - y f)^2: smooth as it is
  *
- * Step lengths come from L = 1 (or 1/mu) + (1/mu) lambda_max(X' diag(c_i/|x_i|_inf) X) by power iteration,
- * which comes from below: 1.1 of it. The bounds of the paper (Eqs. 48, 52) are looser by up to n. c_i u_i are
- * dual variables, so every check gives a gap. With a kernel (small n) v holds s_i = y_i alpha_i, f = K s and
- * the penalty is s'K s / 2 (section II-C, repaired). */
+ * Step lengths come from L = 1 (or 1/mu) + (1/mu) lambda_max(X' diag(c_i/|x_i|_inf) X). Power
+ * iteration approaches it from below, so MARGIN times its result is used. The bounds of the paper
+ * (Eqs. 48, 52) are looser by up to n. The c_i u_i are dual variables, so every check gives a gap.
+ * With a kernel (small n) v holds s_i = y_i alpha_i, f = K s and the penalty is s'K s / 2 (section
+ * II-C, repaired). */
 
 /* To read: nesvm_homotopy, nesvm_round_of_steps, nesvm_gradient; nesvm_forward and nesvm_backward are X and
  * its transpose, or the kernel matrix. Invariant: `best` is the point with the smallest certified gap so far.

@@ -1,16 +1,18 @@
-/* newton.c: Newton steps on the augmented Lagrangian (newton.h), and the solver `newton` made of them.
+/* newton.c: Newton steps on the augmented Lagrangian (newton.h), and the solver `newton` made of
+ * them.
  *
- * svi_newton runs rounds at fixed multipliers. A round is Newton steps with a line search: newton_evaluate
- * makes multipliers, gradient, objective and gap from the scores in one pass over the rows; newton_direction
- * solves for the step, by a factor of the Gram matrix of the band, which is kept up to date by the rows that
- * entered or left it, or by conjugate gradients when D is large; newton_search follows the slope, which needs
- * no further product with the rows. Invariant between steps: f holds the scores at v.
+ * svi_newton runs rounds at fixed multipliers. A round is Newton steps with a line search. First
+ * newton_evaluate makes multipliers, gradient, objective and gap from the scores in one pass over
+ * the rows. Then newton_direction solves for the step by a factor of the Gram matrix of the band.
+ * That matrix is kept up to date by the rows that entered or left the band. When D is large,
+ * conjugate gradients solve instead. Last newton_search follows the slope, which needs no further
+ * product with the rows. Invariant between steps: f holds the scores at v.
  *
- * The solver takes least squares and a few Newton steps on every 7^k-th row, then the same on more of them,
- * then on all. What a sample of m rows leaves undone is of the order D/m of the objective, so little is left
- * to do with all rows.
- *
- * To read: the state, then newton_rounds, newton_round_of_steps and what they call, row by row first. */
+ * The solver takes least squares and a few Newton steps on every 7^k-th row, then the same on more
+ * of them, then on all. What a sample of m rows leaves undone is of the order D/m of the objective,
+ * so little is left to do with all rows.
+ * To read: the state, then newton_rounds, newton_round_of_steps and what they call, row by row
+ * first. */
 #include "solver/newton.h"
 
 #include <math.h>

@@ -1,13 +1,19 @@
 /* newton.h: the augmented Lagrangian minimised in w and e together, by Newton steps.
  *
- * With e eliminated by its closed form (loss.h) the augmented Lagrangian (Nie et al. 2014, Eq. 8) at
- * multipliers alpha is phi(v) = R(v) + sum_i M_i(tau_i),   M_i' = a_i = mu (tau_i - s_i),   tau_i = 1 - y_i
- * f_i + alpha_i / mu, once differentiable, with the generalised Hessian R'' + sum_i h_i x_i x_i', h_i = mu (1
- * - ds/dtau). For p = 1 that is mu on the band J = {0 < a_i < cost_i} and 0 elsewhere; for p = 2 mu may be
- * infinite, and this is Newton's method on the primal itself. Every point gives a feasible dual point a and
- * so a certified gap for nothing. At the inner minimum v = sum y a x; then alpha <- a, mu grows so that a
- * smaller band remains, and the gap falls faster than linearly: 1e-8 takes some tens of steps, whatever the
- * scales of the columns.
+ * e is eliminated by its closed form (loss.h). The augmented Lagrangian (Nie et al. 2014, Eq. 8) at
+ * multipliers alpha is then
+ *
+ *     phi(v) = R(v) + sum_i M_i(tau_i),   M_i' = a_i = mu (tau_i - s_i),
+ *     tau_i = 1 - y_i f_i + alpha_i / mu.
+ *
+ * It is once differentiable, with the generalised Hessian R'' + sum_i h_i x_i x_i', h_i = mu (1 -
+ * ds/dtau). For p = 1 h_i is mu on the band J = {0 < a_i < cost_i} and 0 elsewhere. For p = 2 mu
+ * may be infinite, and this is Newton's method on the primal itself. Every point gives a feasible
+ * dual point a and so a certified gap for nothing.
+ *
+ * At the inner minimum v = sum y a x. Then alpha <- a, mu grows so that a smaller band remains, and
+ * the gap falls faster than linearly. A gap of 1e-8 takes some tens of steps, whatever the scales
+ * of the columns.
  *
  * Cost: a step is two passes over the rows and a rank update of the Gram matrix of the band for the rows that
  * entered or left it. */

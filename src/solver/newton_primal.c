@@ -1,13 +1,15 @@
 /* Newton steps on the squared hinge, at one pass over the rows a step.
  *
- * A pass (svi_certify_primal) makes scores, multipliers, u = sum y a x, objective and gap at once, block by
- * block, and is the frame's own certificate, so nothing is computed again when it is the last one. The step
- * is the whole Newton step; one that does not lower the objective is shortened, and after a few of them this
- * gives up: from far away a line search over the kept scores is better (newton.c).
+ * A pass (svi_certify_primal) makes scores, multipliers, u = sum y a x, objective and gap at once,
+ * block by block. It is the frame's own certificate, so nothing is computed again when it is the
+ * last one. The step is the whole Newton step. A step that does not lower the objective is
+ * shortened. If a shortened step does not lower it either, or after STEPS steps, this gives up.
+ * From far away a line search over the kept scores is better (newton.c).
  *
- * When the multipliers at the start are known, as they are after a window has slid, the first gradient is
- * their sum u, and the objective there is 1/2 |v|^2 + sum a_i^2 / (4 cost_i): loss_i = cost_i m_i^2 and a_i =
- * 2 cost_i m_i. So two steps cost two passes, and the second pass is the proof. */
+ * After a window has slid, the multipliers a at the start are known. Then u is their sum, the first
+ * gradient is v - u, and the objective is 1/2 |v|^2 + sum a_i^2 / (4 cost_i). That holds because
+ * loss_i = cost_i m_i^2 and a_i = 2 cost_i m_i. So two steps cost two passes, and the second pass
+ * is the proof. */
 #include "solver/newton_primal.h"
 
 #include "base/fail.h"

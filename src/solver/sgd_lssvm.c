@@ -1,7 +1,7 @@
-/* SGD-LSSVM (Nguyen et al. 2015; ALGORITHMS 6): Q alpha = 1, Q_ij = y_i y_j (K_ij + bias^2) + nu_i [i = j],
- * nu_i = 1/(2 cost_i), by steepest steps on the t = 2 largest gradients; when these crawl (high C),
- * conjugate gradients finish. Invariant: g = Q alpha - 1, up to rounding; sgd_lssvm_refresh makes it from
- * scratch.
+/* SGD-LSSVM (Nguyen et al. 2015; ALGORITHMS 6) solves Q alpha = 1, Q_ij = y_i y_j (K_ij + bias^2) +
+ * nu_i [i = j], nu_i = 1/(2 cost_i). It takes steepest steps on the t = 2 largest gradients. When
+ * these crawl (high C), conjugate gradients finish. Invariant: g = Q alpha - 1, up to rounding.
+ * sgd_lssvm_refresh makes it from scratch.
  *
  * To read: sgd_lssvm_solve, sgd_lssvm_steepest with its step, sgd_lssvm_conjugate. */
 #include <math.h>

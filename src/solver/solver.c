@@ -1,10 +1,11 @@
-/* The frame around every solver. svs_solve checks the numbers, the rows, and then the method's row of what it
- * can do against what the problem needs; picks a method where none was named (solver_auto); makes the start;
- * calls the method; and certifies what it left.
+/* The frame around every solver. svs_solve checks the numbers and the rows. It then checks the
+ * method's row of what it can do against what the problem needs. It picks a method where none was
+ * named (solver_auto), makes the start, calls the method, and certifies what the method left.
  *
- * A method is trusted with nothing but its point: for linear problems objective and dual value are computed
- * from scratch here, at the method's alpha and, where that falls short of the tolerance, at the one that
- * belongs to w. `converged` is what this certificate says, not what the method believed.
+ * A method is trusted with nothing but its point. For linear problems objective and dual value are
+ * computed from scratch here, at the method's alpha. Where that falls short of the tolerance, they
+ * are also computed at the alpha that belongs to w. `converged` is what this certificate says, not
+ * what the method believed.
  *
  * To read: svs_solve and solver_run at the end, then solver_check_method and solver_auto. */
 #include <math.h>
