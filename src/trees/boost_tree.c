@@ -1,9 +1,10 @@
 /* The growth of one tree (boost.h).
  *
- * A leaf is a run of `order`, and has a histogram: for each bin of each column the sums of its rows'
- * gradients and curvatures, packed into one word (the upper half has a sign, the lower has not, and neither
- * overflows). Of a leaf that is split only the smaller child is counted, row by row; the larger one is the
- * difference. Partition keeps the order of rows, so that a leaf's rows lie in rising places of memory.
+ * A leaf is a run of `order`, and has a histogram: for each bin of each column the sums of its
+ * rows' gradients and curvatures. Both sums are packed into one word. The upper half has a sign,
+ * the lower has not, and neither overflows. Of a leaf that is split only the smaller child is
+ * counted, row by row. The larger one is the difference. Partition keeps the order of rows, so that
+ * a leaf's rows lie in rising places of memory.
  *
  * Gains are compared in stored units: a common factor does not change which is the largest. */
 #include <float.h>

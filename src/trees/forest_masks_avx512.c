@@ -1,9 +1,9 @@
 /* Sums of trees as masks (forest_internal.h), for AVX-512.
  *
- * The values that a tree compares are picked from the row by its 16 columns. A gather takes about 40 cycles a
- * tree; rows of at most 128 values are kept in registers instead, 16 each, from which a permutation picks in
- * two or three: the lower bits of a column are the place in a pair of registers, the others choose the pair.
- */
+ * The values that a tree compares are picked from the row by the tree's 16 columns. A gather takes
+ * about 40 cycles a tree. Rows of at most 128 values are therefore kept in registers, 16 values
+ * each, from which a permutation picks in two or three cycles. The lower bits of a column are the
+ * place in a pair of registers, and the others choose the pair. */
 #include "trees/forest_internal.h"
 
 #if defined(__x86_64__)
