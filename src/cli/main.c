@@ -36,6 +36,13 @@ static bool method_settled(const struct cli_command *command, const struct cli_a
            !(a->settings.state_dir[0] && svi_state_dir_begun(a->settings.state_dir));
 }
 
+/* A wrong setting does not pass by itself, wherever it stands: 2, so that a service does not start again and
+ * again. A file that cannot be read may be back soon: 1. `config` reports what it finds in a file: 1. */
+static int fail_in_file(const struct cli_args *a, const struct cli_command *command, const svs_error *err) {
+    const int failed = cli_fail(a, "%s", err->text);
+    return err->code == SVS_SETTING && command != &cli_config ? CLI_USAGE : failed;
+}
+
 static int run_parsed(struct cli_args *a, const struct cli_command *command, int count, char *const *argv,
                       const char **positional) {
     svs_error err;
@@ -48,7 +55,7 @@ static int run_parsed(struct cli_args *a, const struct cli_command *command, int
     if (code == SVS_OK)
         code = check_settings(command, &a->settings, &err);
     if (code != SVS_OK)
-        return in_file ? cli_fail(a, "%s", err.text) : cli_usage(a, "%s", err.text);
+        return in_file ? fail_in_file(a, command, &err) : cli_usage(a, "%s", err.text);
     if (method_settled(command, a))
         fprintf(stderr, "method alsvm: method auto does not use %s (set method alsvm to omit this line)\n",
                 a->settled);

@@ -8,8 +8,8 @@
 
 /* Reads argv[0 .. count), the words after the name of the command, which is one of `all`, into *a. The file
  * of --config is applied first, so flags override it wherever they are. `positional`: space for count + 1
- * pointers. After --help or --version nothing is checked. *in_file: the error is in the file (exit 1), not in
- * the command line (exit 2). Contradictions between settings are not checked. */
+ * pointers. After --help or --version nothing is checked. *in_file: the error is in the file, not in the
+ * command line. Contradictions between settings are not checked. */
 svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
                    const struct cli_command *const *all, int count, char *const *argv,
                    const char **positional, bool *in_file, svs_error *err);

@@ -129,6 +129,10 @@ yaml() { # text pattern what
     expect 1 err "$2" "file: $3" -- config check --config "$file"
 }
 yaml 'windw: 5\n' "settings.yaml, line 1, column 1: unknown setting 'windw', the nearest known one is 'window'" 'an unknown key'
+for command in run keys; do
+    expect 2 err "settings.yaml, line 1, column 1: unknown setting 'windw'" "file: $command ends with 2, as for a wrong flag" -- $command -f "$file"
+done
+expect 1 err 'cannot read the settings file' 'file: one that is not there may be back soon' -- run -f "$folder/none"
 yaml 'window: 5\nwindow: 6\n' 'line 2, column 1: duplicate setting window, first set on line 1' 'a key twice'
 yaml 'in: [a]\n' 'settings.yaml, line 1, column 5: in takes one value' 'a list'
 yaml 'in:\n  mode: sub\n' 'line 2, column 3: in takes one value' 'a nested map'
