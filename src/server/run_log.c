@@ -87,12 +87,20 @@ static const char *run_log_subject(svs_code code) {
                                                                       : NULL;
 }
 
+/* Each key may send its own notice about a label. Each adopts a change of settings when it is next used,
+ * which the stream has reported for all of them: a line a key would bury the log. */
+static bool run_log_shows(struct svi_run_log *l, const char *subject, const struct svi_event *e) {
+    if (strcmp(subject, "label") == 0)
+        return l->labels++ < SHOWN;
+    return e->as.error.code != SVS_CONFIG_CHANGED || !e->key || !*e->key;
+}
+
 bool svi_run_log_notice(struct svi_run_log *l, const struct svi_event *e) {
     const svs_code code = e->topic == SVI_TOPIC_ERROR ? e->as.error.code : SVS_OK;
     const char *subject = run_log_subject(code);
     if (!subject)
         run_log_count(l, e);
-    else if (l->to && (strcmp(subject, "label") != 0 || l->labels++ < SHOWN)) /* each key may send its own */
+    else if (l->to && run_log_shows(l, subject, e))
         svi_run_log_line(l, "%s: %s\n", subject, e->as.error.reason);
     return subject != NULL;
 }
@@ -120,7 +128,7 @@ void svi_run_log_turn(struct svi_run_log *l, bool last) {
     if (l->alerts == 1)
         fprintf(l->to, "alert: %s", l->alert);
     else if (l->alerts > 1)
-        fprintf(l->to, "%" PRId64 " alerts, the last one: %s", l->alerts, l->alert);
+        fprintf(l->to, "%" PRId64 " messages of alerts, the last one: %s", l->alerts, l->alert);
     fputc('\n', l->to);
     fflush(l->to);
     /* The next period starts empty. */

@@ -16,11 +16,11 @@ struct svi_run_log {
     int labels;           /* notices about labels (new ones; 7 and "7") so far */
 
     int64_t refused[SVS_CODE_COUNT]; /* since the last line */
-    int64_t alerts;
-    bool due;                    /* a line is to be written */
-    double logged;               /* svi_monotonic of the last line */
-    char reason[SVS_ERROR_TEXT]; /* reason of the first refusal since that line */
-    char alert[SVS_ERROR_TEXT];  /* text of the latest alert */
+    int64_t alerts;                  /* their messages: an alert has one when it opens, changes and closes */
+    bool due;                        /* a line is to be written */
+    double logged;                   /* svi_monotonic of the last line */
+    char reason[SVS_ERROR_TEXT];     /* reason of the first refusal since that line */
+    char alert[SVS_ERROR_TEXT];      /* text of the latest alert */
 };
 
 /* Writes one line; `format` ends in a newline. */
