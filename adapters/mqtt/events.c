@@ -93,9 +93,23 @@ static void mqtt_events_publish(struct events *e, const struct subscription_even
         mqtt_broker_publish(e->broker, topic, e->text.data, e->text.size, event->kind == SVI_TOPIC_MODEL);
 }
 
+/* Reports a refusal, once: the key may be admitted later, and the socket keeps trying. Samples would go on
+ * without a word, and no alert would ever reach the broker. */
+static void mqtt_events_show_refusal(struct events *e) {
+    for (int i = 0; i < EVENT_SOCKETS && !e->refused; i++) {
+        if (!e->subscription[i].socket || !subscription_refused(&e->subscription[i]))
+            continue;
+        mqtt_log("%s refuses the connection: no alert or model is published until its allow file has this "
+                 "key with the role subscribe (or give --publish none)",
+                 e->options->out);
+        e->refused = true;
+    }
+}
+
 /* At most AT_ONCE from each socket, so that messages of the broker and samples have their turn. */
 void mqtt_events_turn(struct events *e) {
     struct subscription_event event;
+    mqtt_events_show_refusal(e);
     for (int i = 0; i < EVENT_SOCKETS; i++)
         for (int n = 0; n < AT_ONCE && e->subscription[i].socket && mqtt_broker_ready(e->broker) &&
                         subscription_next(&e->subscription[i], &event);

@@ -19,6 +19,7 @@ struct events {
     struct broker *broker;
     struct subscription subscription[EVENT_SOCKETS]; /* without socket where no kind is to be published */
     struct svi_bytes text;                           /* JSON */
+    bool refused;                                    /* reported once: our key may not subscribe */
 };
 
 /* 0, or 1 and a line on standard error. `context`: ZeroMQ's. */
