@@ -61,9 +61,14 @@ static double summary_idle(const struct http_stream *s) {
 
 static void summary_add_silence(struct summary_text *t, const struct http_stream *s) {
     char text[SVI_HUMAN];
-    const char *refused = s->ctl.refused ? ", which refuses the key of this program (role control)" : "";
-    if (s->state == HTTP_STREAM_WAITING)
-        summary_add(t, "no stream answers here yet%s", refused); /* its name is still its address */
+    const char *refused =
+        s->ctl.refused
+            ? ": it refuses the key of this program (is it in the allow file, with the role control?)"
+            : "";
+    if (s->state == HTTP_STREAM_WAITING && s->ctl.refused)
+        summary_add(t, "no answer yet%s", refused);
+    else if (s->state == HTTP_STREAM_WAITING)
+        summary_add(t, "no stream answers here yet"); /* its name is still its address */
     else
         summary_add(t, "no answer since %s%s", svi_human_since(text, s->silent_since, svi_wall_clock()),
                     refused);
