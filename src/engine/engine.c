@@ -380,7 +380,8 @@ static svs_code check_claims(const struct svi_engine *e, const struct svi_messag
                         svi_escape(shown, sizeof shown, m->stream.as.s, m->stream.length), e->s->stream);
     if (m->ts > now + e->s->ts_ahead)
         return svi_fail(err, SVS_TS_AHEAD,
-                        "ts %.3f lies %.3f s ahead of the clock, ts.ahead allows %g: is it in seconds?",
+                        "ts %.3f lies %.3f s ahead of the clock, ts.ahead allows %g: is it in seconds, and "
+                        "the clock of its sender right?",
                         m->ts, m->ts - now, e->s->ts_ahead);
     return SVS_OK;
 }

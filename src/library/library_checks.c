@@ -159,7 +159,8 @@ static svs_code library_check_row(const struct library_check *k, const svs_row *
     return row->ts <= k->now + allowed
                ? SVS_OK
                : svi_fail(err, SVS_TS_AHEAD,
-                          "ts %.3f lies %.3f s ahead of the clock, ts.ahead allows %g: is it in seconds?",
+                          "ts %.3f lies %.3f s ahead of the clock, ts.ahead allows %g: is it in seconds, and "
+                          "the clock of its sender right?",
                           row->ts, row->ts - k->now, allowed);
 }
 
