@@ -352,7 +352,7 @@ const struct cli_command cli_ctl = {
         "it\n"
         "                       are learned as normal with learn=yes only\n"
         "  mutes                lists the mutes; unmute ID ends one\n"
-        "  alerts since=N [key=NAME] [limit=L]\n"
+        "  alerts [since=N] [key=NAME] [limit=L]\n"
         "                       lists the alert events after number N, verdicts included, of all keys or\n"
         "                       of one; standard error shows a line for each\n"
         "  refit                solves the window again in the background\n"
