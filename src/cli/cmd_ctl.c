@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
+#include "base/text.h"
 #include "client/request.h"
 #include "cli/command.h"
 #include "cli/object.h"
@@ -261,6 +263,34 @@ static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply)
     return result == CLI_OK && svi_view_key(map, "error").at ? CLI_FAILED : result;
 }
 
+/* The names that pairs of a request may have: those of control_command.c, and `part` of a merge. */
+static const char *const pair_names[] = {
+    "alert", "by",   "checkpoint", "epoch", "for",     "id",     "key",    "learn",   "like",   "limit",
+    "loo",   "mute", "name",       "open",  "part",    "prefix", "reason", "rows",    "sensor", "silent",
+    "since", "sort", "verdict",    "who",   "without", "y",      "yes",    "relearn", NULL};
+
+/* 0, or CLI_USAGE for a pair with another name. A process passes over what it does not know, so a misspelt
+ * name would widen the request: reset kye=m1 drops the model of the stream. config and score take names of
+ * settings and of a sample. */
+static int cmd_ctl_check_names(const struct cli_args *a) {
+    char name[80];
+    if (strcmp(a->positional[0], "config") == 0 || strcmp(a->positional[0], "score") == 0)
+        return CLI_OK;
+    for (int i = 1; i < a->positional_count; i++) {
+        const char *word = a->positional[i], *sign = strchr(word, '=');
+        bool known = !sign;
+        for (const char *const *of = pair_names; *of && !known; of++)
+            known = names_key(word, *of);
+        if (known)
+            continue;
+        svi_escape(name, sizeof name, word, (size_t)(sign - word));
+        const char *nearest = svi_nearest(name, pair_names);
+        return cli_usage(a, "no request takes '%s'%s%s", name, nearest ? ", the nearest known name is " : "",
+                         nearest ? nearest : "");
+    }
+    return CLI_OK;
+}
+
 static int cmd_ctl_run(const struct cli_args *a) {
     struct svi_bytes request = {0}, reply = {0};
     svs_error err = {0};
@@ -271,6 +301,8 @@ static int cmd_ctl_run(const struct cli_args *a) {
     for (int i = 1, bare = cmd_ctl_bare_words(a); i < a->positional_count && !file; i++)
         if (!strchr(a->positional[i], '=') && bare-- < 1)
             return cli_usage(a, "'%s' is not of the form key=value", a->positional[i]);
+    if (!file && cmd_ctl_check_names(a) != CLI_OK)
+        return CLI_USAGE;
     if ((cli_has(a, "relearn") || cli_has(a, "without-src")) && (!load || file))
         return cli_usage(a, "--relearn and --without-src apply to load checkpoint=N only: leave them out");
     const bool stop = strcmp(a->positional[0], "stop") == 0, tune = strcmp(a->positional[0], "tune") == 0;
