@@ -125,7 +125,7 @@ const struct http_figure http_figures_table[] = {
     COUNTER("replies_lost", "replies_lost", "Replies that could not be delivered"),
     COUNTER("declined", "declined_messages", "Messages to be sent again because disk or memory was full"),
     COUNTER("journal_records", "journal_records", "Records written to the journal"),
-    BYTES("journal_bytes", "journal", "Size of the current files of the journal"),
+    BYTES("journal_bytes", "journal", "Bytes written to the journal since the process started"),
     GAUGE("journal_undurable", "journal_undurable_records", "Records written and not on disk yet"),
     SECONDS("journal_age", "journal_age", 1, "Age of the oldest record that is not on disk, 0: all are"),
     COUNTER("checkpoints", "checkpoints", "Checkpoints written by this process"),
