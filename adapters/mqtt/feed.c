@@ -157,6 +157,8 @@ void mqtt_feed_turn(struct feed *f) {
         mqtt_log("no answer from %s for %g s: is `svmstream run --in %s --in.mode %s` running%s? %" PRId64
                  " of %" PRId64 " places in the buffer are taken",
                  o->in, PATIENCE, o->in, o->no_ack ? "pull" : "router",
-                 o->identity.on ? ", and is our key in its allow file" : "", now->kept, o->buffer);
+                 o->identity.on ? ", and is our key in its allow file with the role ingest"
+                                : ", without CURVE (else give --curve and --curve.server)",
+                 now->kept, o->buffer);
     }
 }
