@@ -148,10 +148,12 @@ svs_code svi_verdicts_give(struct svi_verdicts *v, struct svi_alert_policy *d, s
                            int64_t number, bool is_true, svs_error *err) {
     struct svi_verdict_episode *e = verdict_find(v, number);
     if (!e)
-        return svi_fail(err, SVS_UNAVAILABLE,
-                        "alert %lld takes no verdict: it does not exist, or is not among the last %d of kind "
-                        "novelty (those of quality and of rules learn from no verdict)",
-                        (long long)number, SVI_VERDICT_EPISODES);
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "alert %lld takes no verdict: it does not exist (its number is `alert` of its events; "
+            "with keys, give its key too), or is not among the last %d of kind novelty (those of "
+            "quality and of rules learn from no verdict)",
+            (long long)number, SVI_VERDICT_EPISODES);
     if (e->verdict != SVI_VERDICT_NONE)
         return svi_fail(err, SVS_UNAVAILABLE, "alert %lld has the verdict %s already: a verdict is final",
                         (long long)number, e->verdict == SVI_VERDICT_TRUE ? "true" : "false");

@@ -386,7 +386,7 @@ const struct cli_command cli_ctl = {
         "  mutes                lists the mutes; unmute ID ends one\n"
         "  alerts [since=N] [key=NAME] [limit=L]\n"
         "                       lists the alert events after number N, verdicts included, of all keys or\n"
-        "                       of one; standard error shows a line for each\n"
+        "                       of one; standard error shows a line for each: its number, state and text\n"
         "  refit                solves the window again in the background\n"
         "  save                 writes a checkpoint now, and prints its hash\n"
         "  reset                drops everything that was learned; a kept state needs --yes\n"
