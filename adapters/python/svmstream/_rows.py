@@ -70,18 +70,18 @@ def unmasked(values: Any, what: str) -> Any:
     return values
 
 
+# numpy's times have a __float__, which gives a number in some of their units.
+_NO_NUMBERS = (bytes, bytearray, complex, np.datetime64, np.timedelta64)
+
+
 def number(value: Any, key: Any, nan: bool) -> float:
     """A value of the column `key` as a number. `nan`: NaN is a missing value, not an error."""
     if (
-        isinstance(value, (bytes, bytearray, complex))
+        isinstance(value, _NO_NUMBERS)
         or not hasattr(value, "__float__")
         or (getattr(value, "ndim", 0) != 0)
     ):
-        hint = "; give the time of a row as ts=" if hasattr(value, "year") else ""
-        raise errors.WrongTypeError(
-            "the column %s holds a %s; a value is a number, a word (str), a bool or None%s"
-            % (key, type(value).__name__, hint)
-        )
+        raise _no_value(value, key)
     try:
         number = float(value)
     except (OverflowError, TypeError, ValueError) as error:
@@ -95,6 +95,14 @@ def number(value: Any, key: Any, nan: bool) -> float:
     if math.isinf(number):
         raise errors.NotFiniteError("the column %s is infinite" % key)
     return number
+
+
+def _no_value(value: Any, key: Any) -> errors.WrongTypeError:
+    time = hasattr(value, "year") or isinstance(value, np.datetime64)
+    return errors.WrongTypeError(
+        "the column %s holds a %s; a value is a number, a word (str), a bool or None%s"
+        % (key, type(value).__name__, "; give the time of a row as ts=" if time else "")
+    )
 
 
 class Shape:
@@ -165,7 +173,7 @@ class Rows:
             values = x.values()
             try:
                 shape.pack(shape.buffer, 0, *values)
-                total = sum(values)
+                total = sum(values, 0.0)  # to which no time can be added
             except (struct.error, TypeError, OverflowError):
                 pass
             else:
