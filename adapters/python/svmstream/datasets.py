@@ -99,7 +99,7 @@ def rows(
     ts          column of the time: seconds since 1970 (also milli-, micro- or nanoseconds, by their
                 size) or ISO 8601, UTC where it names no zone
     id, weight  columns of the id and of the sample's weight
-    ignore      columns to leave out
+    ignore      columns to leave out; one that a CSV lacks is a warning
     categories  columns whose cells are words even where they look like numbers
 
     `more` is a dict with the keys "ts", "id" and "w", as far as they are named: the further
@@ -122,7 +122,12 @@ def rows(
     """
     roles = {"ts": ts, "id": id, "w": weight}
     roles = {role: name for role, name in roles.items() if name}
-    return _rows(source, label, roles, frozenset(ignore), frozenset(categories))
+    return _rows(source, label, roles, _names(ignore), _names(categories))
+
+
+def _names(names: Collection[str]) -> Collection[str]:
+    """A str alone is one name, and not one for each of its letters."""
+    return frozenset([names] if isinstance(names, str) else names)
 
 
 def _rows(
@@ -145,6 +150,7 @@ def _rows(
                 named = {label, *roles.values(), *ignore, *categories}
                 if not json_lines:  # an object of JSON need not have every column
                     _check_columns(number, cells, named - {"", _LABEL, *ignore})
+                    _warn_of_absent(cells, ignore)
                 _warn_of_times(cells, named)
             try:
                 yield _row(cells, label, roles, ignore, categories)
@@ -161,6 +167,15 @@ def _check_columns(number: int, cells: Mapping[str, Any], named: Collection[str]
             raise errors.BadColumnError(
                 "line %d: there is no column %r; the columns are %s"
                 % (number, name, ", ".join(cells))
+            )
+
+
+def _warn_of_absent(cells: Mapping[str, Any], ignore: Collection[str]) -> None:
+    """A column that is left out under a wrong name is learned."""
+    for name in sorted(ignore):
+        if name not in cells:
+            warn(
+                "there is no column %r to leave out; the columns are %s" % (name, ", ".join(cells))
             )
 
 

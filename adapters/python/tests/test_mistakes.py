@@ -32,6 +32,17 @@ def test_a_column_that_a_file_lacks_is_refused_with_those_it_has(how):
         log(**how)
 
 
+def test_a_column_to_leave_out_that_a_file_lacks_is_a_warning_with_those_it_has():
+    with pytest.warns(UserWarning, match="no column 'hots' .* are time, host, cpu, outcome") as found:
+        rows = log(label="outcome", ts="time", ignore=["hots", "cpu"])
+    assert len(found) == 1 and found[0].filename == __file__
+    assert rows[0][0] == {"host": "h1"}
+
+
+def test_one_name_alone_is_not_its_letters():
+    assert log(label="outcome", ts="time", ignore="host", categories="cpu")[1][0] == {"cpu": "9"}
+
+
 def test_files_without_labels_are_read():
     assert [y for _, y in log(ignore=["time"])] == [None, None]
     assert [y for _, y in log(label="", ignore=["time"])] == [None, None]
