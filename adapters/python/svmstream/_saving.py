@@ -114,10 +114,11 @@ class Saved(NativeStream):
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(partial, path)
-        except OSError:
+        except OSError as error:
             if os.path.exists(partial):
                 os.unlink(partial)
-            raise
+            # With the name that the caller knows; the class follows from the number.
+            raise OSError(error.errno, error.strerror, path) from error
 
     @classmethod
     def load(cls: Type[S], source: Any) -> S:

@@ -192,8 +192,9 @@ def test_another_class(saved, tmp_path):
         Auto.from_bytes(saved)
     with pytest.raises(OSError):
         ALSVM.load(tmp_path / "absent")
-    with pytest.raises(OSError):
+    with pytest.raises(OSError) as found:
         ALSVM().save(tmp_path / "absent" / "file")
+    assert found.value.filename == str(tmp_path / "absent" / "file")
     assert not list(tmp_path.iterdir())
 
 
