@@ -11,7 +11,8 @@ from ._library import ffi
 
 @dataclass(frozen=True)
 class Evidence:
-    """Novelty of a row. nan: not known; novelty 0 and p 1: there is no model yet.
+    """Novelty of a row. nan: not known, or the learner computes none (setting novelty); novelty 0
+    and p 1: there is no model yet.
 
     novelty: 1 - membership, higher = more novel, about 0 at the border of what is normal. p:
     conformal p-value, the probability of a row at least as novel among normal ones. surprise:

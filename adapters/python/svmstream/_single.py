@@ -116,6 +116,9 @@ class Single(Saved):
     ) -> Step:
         """Learns one row like learn_one, and returns what was known before: prediction, evidence,
         alerts.
+
+        Auto and ALSVM have evidence (novelty, p ...) with settings={"novelty": "fosvm1"}; without,
+        it is nan.
         """
         with self._lock:
             row = self._rows.row(x).row
@@ -230,9 +233,10 @@ class Single(Saved):
         return self
 
     def forget(self, id: Any, *, ts: Any = None) -> int:
-        """Removes all rows of that id, exactly: the model is then that of the others. Returns how
-        many there were.
+        """Removes all rows of that id. Returns how many there were.
 
+        Exact with ALSVM: the model is then that of the others. With Auto some members keep what
+        they learned of the row (`svmstream help guarantees`).
         UnknownIdError: none is held or waits for its label (with window=0 none is held).
         """
         with self._lock:

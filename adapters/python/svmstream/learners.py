@@ -117,7 +117,7 @@ class Auto(Estimator):
         missing: what happens to missing values, NaN included: "mean", "carry", "zero", "drop" or
             "refuse". None: the column's mean takes the place of None in a dict and of NaN in a
             DataFrame, and NaN in arrays and dicts is refused
-        categories: columns of names that look like numbers
+        categories: columns whose values are words even where they look like numbers
         prices: {class: price of missing it} or {(truth, decision): price}; predictions then have
             the least expected price
         max_classes: limit of classes, 2 to 4096
