@@ -45,7 +45,16 @@ def _whole(box: "Outbox", note: Callable[["Outbox"], None]) -> None:
             box.interrupt = interrupt
 
 
-ffi.def_extern(name="svpy_outbox_event")(_event)
+def _event_again(kind: Any, error: Any, trace: Any) -> None:
+    """Ctrl-C at the first step of `_event`, before `_whole` sees it: the report is taken again."""
+    if not isinstance(error, KeyboardInterrupt):
+        raise error
+    given = trace.tb_frame.f_locals
+    ffi.from_handle(ffi.cast("struct svpy_outbox_user *", given["user"]).handle).interrupt = error
+    _event(given["user"], given["event"])
+
+
+ffi.def_extern(name="svpy_outbox_event", onerror=_event_again)(_event)
 _put, _LIMIT = lib.svs_outbox_put, lib.SVS_LIMIT
 
 
@@ -79,6 +88,7 @@ class Outbox:
         self._settle, self._replay, self._src = settle, replay, src
         self._next = self._end = 0          # numbers of the rows that have no result yet
         self._known = False                 # the next row put has the number _end
+        self._putting = -1                  # number of a row that is put, or was not
         self._refusals: List[Tuple[int, int, int, str, str]] = []
         self._given_up: Dict[int, errors.SvmstreamError] = {}
         self.later: Optional[Tuple[str, str]] = None  # (code, reason): nothing is taken for now
@@ -113,12 +123,16 @@ class Outbox:
     @property
     def waiting(self) -> int:
         """How many rows have no result yet."""
+        if self._putting >= 0:
+            self._catch_up()
         return self._end - self._next
 
     def put(self, row: bytes, cursor: Union[None, bytes, str] = None) -> Optional[int]:
         """The number of the row; None: full, or it is not known yet which row is wanted. Raises for
         a bad row.
         """
+        if self._putting >= 0:
+            self._catch_up()
         number = self._end if self._known else self.wanted
         if number < 0:
             return None
@@ -129,6 +143,7 @@ class Outbox:
             data = (cursor.encode("utf-8", "surrogatepass") if isinstance(cursor, str)
                     else bytes(cursor))
             check(lib.svs_outbox_cursor(self._box, data, len(data), self._err), self._err)
+        self._putting = number
         code = _put(self._box, row, len(row), self._err)
         if code == _LIMIT:
             return None
@@ -137,8 +152,19 @@ class Outbox:
             raise failure(self._err)
         if not self._known:  # the first one; later a reply alone moves it, which _follow sees
             self._next, self._known = number, True
-        self._end = number + 1
+        self._end, self._putting = number + 1, -1
         return number
+
+    def _catch_up(self) -> None:
+        """After `put` ended by an exception. Ctrl-C may come between the row, which C has, and its
+        end here: without it the next reply would look as if another producer had sent the row.
+        """
+        number = self._putting
+        if self.wanted > number:
+            if not self._known:
+                self._next, self._known = number, True
+            self._end = number + 1
+        self._putting = -1
 
     # ---- out
 
@@ -214,6 +240,8 @@ class Outbox:
 
     def reply(self, data: bytes, now: float) -> None:
         """Processes a reply: settles the rows that it answers for."""
+        if self._putting >= 0:
+            self._catch_up()
         if self._refusals:
             self.note_given_up()
         self._user.first = -1

@@ -9,6 +9,7 @@ import zmq
 
 from process import Process
 from svmstream import AsyncStream, Stream, _outbox, errors
+from svmstream._library import ffi, lib
 from svmstream.wire import Event, Losses
 
 NO_MAPS = [b"", b"\xc1", b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\x91" * 5000, b"\x05",
@@ -136,6 +137,46 @@ def test_an_interrupt_during_a_report_waits_for_the_end_of_the_call():
         box.frame(0.0)
     finally:
         box.free()
+
+
+def test_an_interrupt_at_the_first_step_of_a_report_loses_nothing():
+    box = _outbox.Outbox("a", False, 0, None, lambda number, result: None)
+    try:
+        code, reason = ffi.new("char[]", b"later"), ffi.new("char[]", b"full")
+        event = ffi.new("svs_outbox_event *")
+        event.kind, event.code, event.reason = lib.SVS_OUTBOX_LATER, code, reason
+
+        def interrupted(user, event):
+            raise KeyboardInterrupt
+
+        try:
+            interrupted(box._user, event)
+        except KeyboardInterrupt as error:
+            _outbox._event_again(type(error), error, error.__traceback__.tb_next)
+        assert box.later == ("later", "full")
+        with pytest.raises(KeyboardInterrupt):
+            box.frame(0.0)
+    finally:
+        box.free()
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_an_interrupt_right_after_a_row_was_put_leaves_its_number(monkeypatch, process, replay):
+    put = _outbox._put
+
+    def interrupted(*args):
+        put(*args)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with Stream(process.ctl, src="interrupted-%s" % replay, replay=replay, timeout=5) as stream:
+        assert stream.wanted == 0
+        for number in (0, 2):
+            monkeypatch.setattr(_outbox, "_put", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                stream.send([1.0, 2.0], 1)
+            assert stream.send([2.0, 3.0], 1).number == number + 1
+        assert stream.wanted == 4 and stream.figures()["put"] == 4
 
 
 def test_names_do_not_end_at_a_nul():
