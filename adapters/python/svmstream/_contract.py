@@ -13,10 +13,12 @@ from ._blocks import Blocks
 
 
 class available:
-    """A method or (with get=True) an attribute of one task only: elsewhere it does not exist."""
+    """A method of one task only: elsewhere it does not exist."""
 
-    def __init__(self, task: str, get: bool = False) -> None:
-        self._task, self._get = task, get
+    _get = False
+
+    def __init__(self, task: str) -> None:
+        self._task = task
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         self._function = function
@@ -32,6 +34,15 @@ class available:
                 % (type(obj).__name__, self._function.__name__, obj.task)
             )
         return self._function(obj) if self._get else MethodType(self._function, obj)
+
+
+class available_value(available):
+    """An attribute of one task only. With __set__, help() lists it as one, and not as a method."""
+
+    _get = True
+
+    def __set__(self, obj: Any, value: Any) -> None:
+        raise AttributeError("%s cannot be set" % self._function.__name__)
 
 
 class Contract(Blocks):

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple, TypeVar
 import numpy as np
 
 from . import _matrix, _rows, errors
-from ._contract import Contract, available
+from ._contract import Contract, available, available_value
 from ._labels import column, plain, targets
 from ._library import check, ffi, lib
 
@@ -305,7 +305,7 @@ class Estimator(Contract):
             )
         return self._view[1], self._view[2]
 
-    @available("classify", get=True)
+    @available_value("classify")
     def classes_(self) -> Any:
         """The classes, sorted (n_classes)."""
         self._check_fitted("classes_")
