@@ -427,8 +427,8 @@ svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column
     if (c->now.kind == SVI_COLUMN_NUMBER || schema_listed(s->numbers, name, strlen(name)))
         return schema_refuse_word(s, column, word, length, err);
     if (length == 0)
-        return svi_fail(err, SVS_WRONG_TYPE, "x[\"%s\"] is an empty string: send nil for a missing value",
-                        name);
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "x[\"%s\"] is an empty string: send nil (null, None) for a missing value", name);
     if (c->now.kind == SVI_COLUMN_OPEN)
         code = svi_category_begin(s, column, err);
     return code == SVS_OK ? schema_set_value(s, m, column, word, length, err) : code;

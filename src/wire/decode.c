@@ -52,7 +52,8 @@ static const char *decode_where(const struct reading *r, int column, char out[10
 static svs_code refuse_not_finite(const struct reading *r, const char *where, double v) {
     /* NaN is refused rather than taken as missing: it is mostly the result of a failed computation. */
     const char *what = isnan(v) ? "NaN" : v > 0 ? "infinite" : "minus infinite";
-    return svi_fail(r->err, SVS_NOT_FINITE, "%s is %s: send nil for a missing value", where, what);
+    return svi_fail(r->err, SVS_NOT_FINITE, "%s is %s: send nil (null, None) for a missing value", where,
+                    what);
 }
 
 static svs_code refuse_number(const struct reading *r, int column, double v) {
