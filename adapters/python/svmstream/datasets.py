@@ -149,7 +149,7 @@ def _rows(
                 begun = True
                 named = {label, *roles.values(), *ignore, *categories}
                 if not json_lines:  # an object of JSON need not have every column
-                    _check_columns(number, cells, named - {"", _LABEL, *ignore})
+                    _check_columns(cells, named - {"", _LABEL, *ignore})
                     _warn_of_absent(cells, ignore)
                 _warn_of_times(cells, named)
             try:
@@ -161,12 +161,11 @@ def _rows(
             opened.close()
 
 
-def _check_columns(number: int, cells: Mapping[str, Any], named: Collection[str]) -> None:
+def _check_columns(cells: Mapping[str, Any], named: Collection[str]) -> None:
     for name in sorted(named):
         if name not in cells:
             raise errors.BadColumnError(
-                "line %d: there is no column %r; the columns are %s"
-                % (number, name, ", ".join(cells))
+                "there is no column %r; the columns are %s" % (name, ", ".join(cells))
             )
 
 
