@@ -9,7 +9,7 @@ learns it and has nothing to set; `step` predicts first, then learns:
 >>> model = Auto()
 >>> for i in range(200):
 ...     step = model.step({"temp": i % 10, "room": "hall"}, "warm" if i % 10 > 4 else "cold")
->>> step.y, step.learned
+>>> step.yhat, step.learned
 ('warm', True)
 >>> model.predict_one({"temp": 1, "room": "hall"})
 'cold'

@@ -89,7 +89,7 @@ class Step:
     """The result of one row: the prediction before it was learned, its evidence, the alerts that it
     opened or changed.
 
-    y: predicted class or number, None if not known yet. proba: {class: probability}, empty if not
+    y, also yhat: predicted class or number, None if not known yet. proba: {class: probability}, empty if not
     known. scores: one float for a regression and for two classes (above 0: the class that appeared
     second), else one for each class in the order of their first appearance. interval: (low, high)
     of a regression or None. learned: the row had a label and was learned.
@@ -106,6 +106,11 @@ class Step:
     def __post_init__(self) -> None:
         if self.proba is None:
             object.__setattr__(self, "proba", {})
+
+    @property
+    def yhat(self) -> Any:
+        """The prediction by the name that it has in a score of `Stream`, where y is the label."""
+        return self.y
 
     @property
     def novelty(self) -> float:
