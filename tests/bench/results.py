@@ -29,7 +29,9 @@ def figure(value, unit=""):
 
 
 def within(value, bar):
+    """Bars are written with six digits, so the value is compared with as many: 5 s is 0.0833333 min."""
     sign, bound = bar.split()
+    value = float("%g" % value)
     return {"<=": value <= float(bound), ">=": value >= float(bound), "<": value < float(bound), ">": value > float(bound), "=": value == float(bound)}[sign]
 
 
