@@ -20,6 +20,7 @@
 
 #define WHAT "sums record"
 
+/* The pairs as they stand in the payload: pointers into it, and nothing that was compared yet. */
 struct sums_parts {
     char part[SVI_PART_MAX + 1];
     uint64_t part_epoch, schema_hash;
@@ -37,6 +38,7 @@ struct sums_lists {
 
 #define OWNER struct sums_parts
 
+/* Lists of words are ANY here: the table knows no arrays of strings, so check_array looks at them. */
 static const struct svi_field sums_fields[] = {
     SVI_FIELD_STRING(OWNER, part),
     SVI_FIELD(OWNER, part_epoch, UINT, 0, 0),
@@ -103,6 +105,7 @@ static svs_code sums_check_sizes(const struct sums_parts *p, const struct sums_l
                             (long long)size[i].is, (long long)size[i].must);
     if (regress && isnan(p->target_weight))
         return svi_fail(err, SVS_WRONG_TYPE, "the " WHAT " is of a regression, but has no target_weight");
+    /* A weight of no samples contradicts itself: such a record is damaged, or made up. */
     if (p->n == 0 && p->weight != 0)
         return svi_fail(err, SVS_WRONG_TYPE, "the " WHAT " has weight %g of no samples", p->weight);
     return SVS_OK;
@@ -129,6 +132,7 @@ static void *text_copy(struct text_block *t, const void *bytes, size_t size, boo
     return copy;
 }
 
+/* Any total order will do: it only has to bring equal values together. */
 static int compare_values(const void *a, const void *b) {
     const svs_value *v = a, *w = b;
     if (v->kind != w->kind)
@@ -243,6 +247,7 @@ static svs_code take_texts(struct svi_sums *r, const struct sums_parts *p, const
         svi_free(sorted);
         return svi_fail_memory(err, "the names of a " WHAT);
     }
+    /* Labels hold 8-byte numbers, so they come first; names are pointers, and the 4-byte numbers are last. */
     struct text_block text = {r->text, arrays};
     svs_value *labels = (svs_value *)(void *)r->text;
     const char **names = (const char **)(void *)(r->text + k * sizeof(svs_value));
@@ -283,6 +288,7 @@ static svs_code take_numbers(struct svi_window_sums *s, const struct sums_parts 
     for (size_t i = 0; i < sizeof array / sizeof *array; i++)
         SVI_TRY(
             svi_doubles_copy(array[i].from, 0, array[i].from->count, array[i].to, WHAT, array[i].name, err));
+    /* A sum of weighted squares cannot be negative. A record that says so was not summed from rows. */
     for (int i = 0; i < s->d; i++)
         if (s->square[svi_sums_packed(i) + (size_t)i] < 0)
             return svi_fail(err, SVS_WRONG_TYPE, "square of the " WHAT " is negative for feature %d", i);
@@ -310,6 +316,7 @@ static svs_code take_record(struct svi_sums *r, const uint8_t *map, const uint8_
     SVI_TRY(check_array("classes", p.classes, &lists.classes, err));
     SVI_TRY(check_map("schema", p.schema, err));
     SVI_TRY(check_map("prior", p.prior, err));
+    /* Sizes before the first allocation: what follows trusts that the arrays fit together. */
     SVI_TRY(sums_check_sizes(&p, &lists, err));
     memcpy(r->part, p.part, sizeof r->part);
     r->part_epoch = p.part_epoch;

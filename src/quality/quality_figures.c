@@ -26,6 +26,7 @@ struct svi_quality_figures {
     int64_t *matrix[2];
 };
 
+/* The axes of the buffers. Matrices end at SVI_CONFUSION_MAX classes, since they grow by the square. */
 enum { CLASSES, CONFUSED, DIMS };
 
 #define OWNER struct svi_quality_figures
@@ -48,6 +49,8 @@ static struct report_dims report_dims(int max_classes) {
         {max_classes, max_classes < SVI_CONFUSION_MAX ? max_classes : SVI_CONFUSION_MAX}};
 }
 
+/* Called for the next key of a batch, while the one before is still at work: its memory is then there. The
+ * first call brings the objects, the second what they point to. */
 void svi_quality_figures_fetch(const svi_quality_figures *f) {
     if (f->baseline)
         svi_fetch(f->baseline, 4 * 64);
@@ -72,6 +75,7 @@ static bool quality_new_parts(svi_quality_figures *f, int64_t window, bool grows
         return false;
     if (f->task == SVS_REGRESS)
         return (f->interval = svi_interval_new(window, err));
+    /* One of many keys (grows) gets the buffers of a report only when somebody asks for one. */
     return (grows || quality_reserve_report(f, err) == SVS_OK) &&
            (f->confusion = svi_confusion_new(f->max_classes, grows, err));
 }
@@ -133,6 +137,7 @@ void svi_quality_figures_take_over(svi_quality_figures *f, svi_quality_figures *
         svi_interval_take_over(f->interval, of->interval);
 }
 
+/* Regression only: the level of the interval, and its ends around a prediction. */
 void svi_quality_figures_level(svi_quality_figures *f, double level) {
     if (f->interval)
         svi_interval_set_level(f->interval, level);
@@ -176,6 +181,7 @@ static void quality_classes(svi_metrics *metrics, bool window, const struct svi_
                             int classes, double *value) {
     const struct svi_class_averages a = svi_class_averages(counts, classes);
     const struct svi_metrics_more more = svi_metrics_more(metrics, window);
+    /* Accuracy of always naming the commonest class: what any model has to beat. */
     const double commonest = a.commonest < 0 ? NAN : (double)counts[a.commonest].support / (double)a.n;
     const double all[QUALITY_NAMES] = {
         commonest,     more.same,           a.precision, a.recall, a.weighted_precision,
@@ -183,6 +189,7 @@ static void quality_classes(svi_metrics *metrics, bool window, const struct svi_
     memcpy(value, all, sizeof all);
 }
 
+/* Regression: the errors of the two baselines, then how often the interval held. */
 static int quality_value_figures(const svi_quality_figures *f, struct svi_figure *out) {
     struct svi_figure *const first = out;
     const struct svi_baseline_errors e = svi_baseline_errors(f->baseline);
@@ -203,6 +210,7 @@ int svi_quality_figures_list(svi_quality_figures *f, svi_metrics *metrics, int c
     struct svi_figure *const first = out;
     if (f->task == SVS_REGRESS)
         return quality_value_figures(f, out);
+    /* Without memory a report has no figures of classes. Learning does not stop for that. */
     if (quality_reserve_report(f, NULL) != SVS_OK)
         return 0;
     svi_metrics_class_counts(metrics, classes, f->all, f->window);
@@ -222,6 +230,7 @@ void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metric
         return;
     const int n = svs_learner_class_count(learner);
     svi_metrics_class_counts(metrics, n, f->all, f->window);
+    /* The table points to these copies, so it needs no learner. */
     for (int k = 0; k < n; k++)
         f->classes[k] = svs_learner_class(learner, k);
     *out = (struct svi_class_table){

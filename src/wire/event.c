@@ -32,6 +32,7 @@ void svi_put_figure(struct svi_pack *p, const struct svi_figure *f) {
         svi_pack_nil(p);
 }
 
+/* Figures are pairs of the map of the event itself, and not a map below it. */
 static void put_figures(struct svi_pack *p, const struct svi_figure *f, int count) {
     for (int i = 0; i < count; i++)
         svi_put_figure(p, &f[i]);
@@ -109,6 +110,7 @@ static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
     const svs_tuning *tuning = e->as.model.tuning;
     put_model(p, e->as.model.model, e->as.model.quality, e->as.model.quality_count);
     put_reproduces(p, e->as.model.model);
+    /* Of a merged model: which parts are in it, packed where they are known. */
     if (e->as.model.parts) {
         svi_pack_key(p, "parts");
         svi_pack_raw(p, e->as.model.parts->data, e->as.model.parts->size);
@@ -136,6 +138,7 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
         svi_put_reals(p, "interval", e->as.score.interval, 2);
     if (e->as.score.y.kind != SVS_NONE)
         svi_put_value(p, "y", e->as.score.y);
+    /* All five or none: a row of a stream without novelty has no evidence, and 0 would say normal. */
     if (e->as.score.judged) {
         svi_put_real(p, "novelty", e->as.score.novelty);
         svi_put_real(p, "p", e->as.score.p);
@@ -164,6 +167,7 @@ static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
     svi_put_score_event(p, e);
 }
 
+/* A column without a name is known by its number. */
 static void put_feature(struct svi_pack *p, const struct svi_contribution *c) {
     if (c->feature)
         svi_put_text(p, "feature", c->feature);
@@ -214,6 +218,7 @@ static void put_detector(struct svi_pack *p, const struct svi_alert_event *a) {
     svi_put_int(p, "over", a->over);
 }
 
+/* A group of keys with one cause. key_alerts are the numbers by which each key counts its own alerts. */
 static void put_keys(struct svi_pack *p, const struct svi_alert_event *a) {
     svi_put_int(p, "keys_count", a->keys);
     svi_put_array(p, "keys", (size_t)a->named_count);
@@ -245,6 +250,7 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
         return;
     }
     svi_put_value(p, "id", a->id);
+    /* In this order: a mute that has ended, a rule, quality, novelty. */
     if (a->reason) {
         svi_put_int(p, "mute", a->mute);
         svi_put_int(p, "found", a->found);
@@ -303,6 +309,7 @@ static void put_prior_event(struct svi_pack *p, const struct svi_event *e) {
     put_sums_event(p, e);
 }
 
+/* `retained`: a new subscriber gets the last event of the topic at once. */
 static const struct {
     const char *name;
     bool retained;
@@ -320,6 +327,8 @@ const char *svi_topic_name(enum svi_topic topic) {
 bool svi_topic_retained(enum svi_topic topic) {
     return topics[topic].retained;
 }
+
+/* ---- topics: NAME.STREAM. or NAME.STREAM.KEY., the key with %XX for all but letters, digits, _ and - */
 
 static const char hex[] = "0123456789ABCDEF";
 
@@ -350,6 +359,7 @@ size_t svi_topic_write(enum svi_topic topic, const char *stream, const char *key
     return n;
 }
 
+/* The reverse. It accepts only what svi_topic_write writes, so that a key has one topic. */
 bool svi_topic_key(const char *encoded, size_t length, char *out) {
     size_t n = 0;
     if (length < 2 || encoded[--length] != '.')
@@ -492,6 +502,7 @@ svs_code svi_message_encode(const struct svi_message *m, const svs_features *nam
     /* Before anything is packed: a NaN in packed numbers would be refused by the receiver. */
     if (packed && m->has_x && m->kind == SVI_DENSE && m->missing > 0)
         return SVS_MISSING_VALUE;
+    /* The defaults of the wire are left out (op learn, weight 1), which keeps the common message short. */
     svi_pack_begin(&p, out);
     const struct svi_open_map map = svi_pack_open(&p);
     if (m->has_x)

@@ -77,6 +77,7 @@ static void put_schema_column(struct svi_pack *p, const struct svi_schema *s, in
      * made. */
     const enum svi_column_kind kind = svi_schema_kind(s, column);
     const int own = s->columns ? s->column[column].now.feature : column;
+    /* An open or ignored column has no feature, but its name and kind are known. */
     const bool has = kind == SVI_COLUMN_NUMBER && own >= 0 && own < d;
     const struct svi_open_map map = svi_pack_open(p);
     svi_put_text(p, "name", svi_schema_column_name(s, column));
@@ -88,6 +89,7 @@ static void put_schema_column(struct svi_pack *p, const struct svi_schema *s, in
     svi_pack_close(p, map);
 }
 
+/* The zone is part of the model: hours of another zone would be other features. */
 static void put_calendar(struct svi_pack *p, const struct svi_schema *s, const char *zone) {
     svi_put_map(p, "calendar", 3);
     svi_put_text(p, "parts",
@@ -129,6 +131,8 @@ svs_code svi_schema_encode(const struct svi_schema *s, int d, const double *mean
 
 /* ---- reading */
 
+/* Each struct holds the pairs of one map as read. Its table says types, ranges, and what may be
+ * absent. */
 struct schema_parts {
     int missing;
     int64_t hash;
@@ -170,6 +174,7 @@ static const struct svi_field calendar_fields[] = {
     SVI_FIELD(struct calendar_parts, feature, INTEGER, 0, SVI_FIELD_UNLIMITED),
 };
 
+/* The features of a category, claimed one by one. */
 static svs_code read_values(struct svi_model_schema *m, int column, const uint8_t *at, svs_error *err) {
     struct svi_item array, item;
     at = svi_item_read(at, &array);
@@ -232,6 +237,7 @@ static svs_code read_calendar(struct svi_model_schema *m, const uint8_t *at, con
     bool day, week;
     svs_error why = {0};
     SVI_TRY(svi_fields_read("calendar of the " WHAT, SVI_FIELDS(calendar_fields), at, end, &c, err));
+    /* The text of this error speaks of a setting; here the model is wrong, so the text is quoted. */
     if (svi_calendar_parse(c.parts, &day, &week, &why) != SVS_OK)
         return svi_fail(err, SVS_WRONG_TYPE, "parts of the " WHAT ": %.200s", why.text);
     return svi_model_schema_calendar(m, day, week, c.zone, c.feature, err);
@@ -247,6 +253,7 @@ svs_code svi_schema_decode(struct svi_model_schema *m, const char *const *featur
     svs_code code = svi_fields_read(WHAT, SVI_FIELDS(schema_fields), at, end, &p, err);
     if (code != SVS_OK)
         return code;
+    /* Columns refer to features, and a category to the names of its values: both need the names. */
     if (!features)
         return svi_fail(err, SVS_WRONG_TYPE, "the model has a schema, but no names of features");
     at = svi_item_read(p.columns, &array);
